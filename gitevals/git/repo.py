@@ -1,0 +1,133 @@
+"""A repository as git sees it from here, and git commands that run in it."""
+
+import os
+import subprocess
+from collections.abc import Container, Mapping
+
+import msgspec
+
+from gitevals.errors import GitFailed, GitTooOld, NotARepository
+from gitevals.git import run
+
+MINIMUM_GIT = (2, 38)
+
+# What a hook or a surrounding git sets for *its* command and must not steer ours. The quarantine variables
+# (GIT_OBJECT_DIRECTORY and its kin) stay: without them the objects of a push cannot be seen.
+_NOT_OURS = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_GRAFT_FILE",
+    "GIT_REFLOG_ACTION",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_NOTES_REF",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_TRACE",
+)
+_ALWAYS = {
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+
+
+class Repo(msgspec.Struct, frozen=True, kw_only=True):
+    """One repository: absolute directories, object format (``sha1`` or ``sha256``), the environment for git."""
+
+    git_dir: str
+    common_dir: str
+    worktree: str | None
+    object_format: str
+    env: dict[str, str]
+
+    @property
+    def zero(self) -> str:
+        """The id that stands for "no object"."""
+        return "0" * (64 if self.object_format == "sha256" else 40)
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        accept: Container[int] = (0,),
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> run.Completed:
+        """Run a git command on this repository."""
+        return run.run(
+            [f"--git-dir={self.git_dir}", *arguments],
+            env={**self.env, **(env or {})},
+            cwd=cwd or self.worktree or self.git_dir,
+            stdin=stdin,
+            accept=accept,
+        )
+
+    def text(self, *arguments: str, accept: Container[int] = (0,)) -> str:
+        """The output of a git command as text, without its last line end."""
+        return self.run(*arguments, accept=accept).stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+
+    def start(self, *arguments: str, piped: bool = False) -> subprocess.Popen[bytes]:
+        """Start a git command on this repository without waiting for it."""
+        return run.start(
+            [f"--git-dir={self.git_dir}", *arguments],
+            env=self.env,
+            cwd=self.worktree or self.git_dir,
+            piped=piped,
+        )
+
+
+def environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment for our own git commands: the caller's, less what steers another command."""
+    kept = {name: value for name, value in inherited.items() if name not in _NOT_OURS}
+    return {**kept, **_ALWAYS}
+
+
+def discover(directory: str | None = None, inherited: Mapping[str, str] | None = None) -> Repo:
+    """The repository around ``directory`` (default: here, honouring ``GIT_DIR``); checks git's age."""
+    outer = dict(os.environ if inherited is None else inherited)
+    check_version(environment(outer))
+    asked = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-object-format", "--is-inside-work-tree")
+    env = {**environment(outer), **{name: outer[name] for name in ("GIT_DIR", "GIT_WORK_TREE") if name in outer}}
+    try:
+        lines = run.run(["rev-parse", *asked], env=env, cwd=directory).stdout.decode("utf-8", "surrogateescape").splitlines()
+    except GitFailed as error:
+        raise _no_repository(error) from error
+    git_dir, common_dir, object_format, inside = lines
+    worktree = None
+    if inside == "true":
+        top = run.run(["rev-parse", "--path-format=absolute", "--show-toplevel"], env=env, cwd=directory)
+        worktree = top.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+    return Repo(
+        git_dir=git_dir,
+        common_dir=common_dir,
+        worktree=worktree,
+        object_format=object_format,
+        env=environment(outer),
+    )
+
+
+def _no_repository(error: GitFailed) -> Exception:
+    if error.status == 127 or "dubious ownership" in error.stderr:
+        return error
+    return NotARepository("not a git repository", hint="run the command inside a repository, or `git init` first")
+
+
+def check_version(env: Mapping[str, str]) -> tuple[int, ...]:
+    """The installed git's version; one older than 2.38 raises `GitTooOld`."""
+    said = run.run(["version"], env=env).stdout.decode()
+    numbers = said.split()[2].split(".") if len(said.split()) > 2 else []
+    version = tuple(int(part) for part in numbers[:2] if part.isdigit())
+    if version < MINIMUM_GIT:
+        wanted = ".".join(str(part) for part in MINIMUM_GIT)
+        raise GitTooOld(f"git {'.'.join(numbers) or said.strip()} is too old", hint=f"install git {wanted} or newer")
+    return version

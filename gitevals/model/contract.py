@@ -1,0 +1,87 @@
+"""The frozen content of a task's examination, and its digest."""
+
+import hashlib
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from gitevals.model.result import Result
+
+SCHEMA = 1
+CRITERIA_LIMIT = 200
+CHECKS_LIMIT = 100
+CHECK_TIMEOUT_SECONDS = 300
+VERIFICATION_TIMEOUT_SECONDS = 1800
+
+
+class Mode(StrEnum):
+    """How much a contract binds: not evaluated, shown, or required."""
+
+    OFF = "off"
+    OBSERVE = "observe"
+    ENFORCE = "enforce"
+
+
+class Criterion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One statement that must hold: ``id``, whole ``description``, and the ids of the ``checks`` bound to it."""
+
+    id: str
+    description: str
+    checks: tuple[str, ...] = ()
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A program to run: its argument array, limits and surroundings (``cwd`` relative to the checkout)."""
+
+    command: tuple[str, ...]
+    timeout_seconds: int
+    cwd: str = "."
+    env: dict[str, str] = {}
+    pass_env: tuple[str, ...] = ()
+    exit_codes: dict[str, Result] = {}
+
+    def refined_exits(self) -> dict[int, Result]:
+        """``exit_codes`` with numbers for keys."""
+        return {int(status): result for status, result in self.exit_codes.items()}
+
+
+class Contract(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything an examination rests on. Who froze it, when and why stands in the freeze record."""
+
+    schema: int
+    task: str
+    mode: Mode
+    criteria: tuple[Criterion, ...] = ()
+    checks: dict[str, Command] = {}
+    verification: tuple[Command, ...] = ()
+    setup: tuple[Command, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
+def canonical(value: Any) -> bytes:
+    """The bytes that are digested: JSON, keys sorted by code point, no spaces, default-valued fields left out."""
+    return _ENCODER.encode(value)
+
+
+def digest(contract: Contract) -> str:
+    """SHA-256 (hex) of the canonical bytes; equal content has an equal digest in every clone."""
+    return hashlib.sha256(canonical(contract)).hexdigest()
+
+
+def decode(content: bytes) -> Contract:
+    """The contract in canonical ``content``; raises `msgspec.MsgspecError` on anything else."""
+    return msgspec.json.decode(content, type=Contract)
+
+
+def verification_id(position: int) -> str:
+    """The id of the verification command at 1-based ``position``."""
+    return f"verify-{position}"
+
+
+def verification_digest(verification: tuple[Command, ...], setup: tuple[Command, ...]) -> str:
+    """What project verification is keyed by: the digest of the verification and setup commands."""
+    return hashlib.sha256(canonical({"setup": setup, "verification": verification})).hexdigest()
+
+
+_ENCODER = msgspec.json.Encoder(order="sorted")

@@ -1,0 +1,150 @@
+"""The records of the evidence family: evaluations, freezes and reopen events."""
+
+from gitevals.model.record import SCHEMA, Record
+from gitevals.model.result import Result, of_verification
+
+DESCRIPTION_LIMIT_BYTES = 2 * 1024
+EXCERPT_LIMIT_BYTES = 4 * 1024
+
+
+class Subject(Record):
+    """What was evaluated: ``ref`` (full name of the target), ``base`` (its tip), ``heads`` and the resulting ``tree``."""
+
+    ref: str
+    source: str | None
+    repository: str
+    base: str
+    base_tree: str
+    head: str
+    heads: tuple[str, ...]
+    tree: str
+
+
+class Stream(Record):
+    """One output stream: ``bytes`` written in all, ``sha256`` and git ``blob`` of what was kept, an ``excerpt``."""
+
+    sha256: str
+    bytes: int
+    truncated: bool = False
+    blob: str = ""
+    excerpt: str = ""
+
+
+class CheckRun(Record):
+    """One execution of a check; ``exit_code`` is None where the command did not end by itself."""
+
+    id: str
+    result: Result
+    reason: str = ""
+    exit_code: int | None = None
+    duration_ms: int = 0
+    stdout: Stream | None = None
+    stderr: Stream | None = None
+
+
+class Finding(Record):
+    """What was found for one criterion; ``checks`` names what it rests on."""
+
+    criterion: str
+    description: str
+    result: Result
+    checks: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class Environment(Record):
+    """Where the checks ran."""
+
+    git: str
+    os: str
+    arch: str
+    tools: dict[str, str] = {}
+
+
+class Merge(Record):
+    """How the evaluated tree came about: ``strategy`` is ``none`` (base is an ancestor), ``ort`` or ``given``."""
+
+    strategy: str
+    git: str
+
+
+class Correlation(Record):
+    """An orchestrator's own labels, opaque to git-evals."""
+
+    run: str = ""
+    task: str = ""
+    attempt: str = ""
+    stage: str = ""
+
+
+class Evaluation(Record):
+    """The findings of one run of a contract on one subject; ``after`` names the evaluations its writer had seen."""
+
+    schema: int = SCHEMA
+    kind: str = "evaluation"
+    task: str
+    contract: str
+    subject: Subject
+    result: Result
+    reason: str = ""
+    findings: tuple[Finding, ...] = ()
+    checks: tuple[CheckRun, ...] = ()
+    verification: tuple[CheckRun, ...] = ()
+    verification_digest: str
+    setup: tuple[CheckRun, ...] = ()
+    evaluator: str
+    writer: str
+    started: str
+    finished: str
+    environment: Environment
+    isolation: str = "none"
+    merge: Merge
+    after: tuple[str, ...] = ()
+    nonce: str
+    correlation: Correlation = Correlation()
+
+    @property
+    def verification_result(self) -> Result:
+        """What this run says of the project's verification alone."""
+        return of_verification([run.result for run in self.verification])
+
+
+class Freeze(Record):
+    """That somebody froze a contract: content ``digest``, ``base`` commit it was read from, freezes it replaces."""
+
+    schema: int = SCHEMA
+    kind: str = "freeze"
+    task: str
+    digest: str
+    repository: str
+    base: str
+    supersedes: tuple[str, ...] = ()
+    reason: str = ""
+    actor: str = ""
+    writer: str
+    tool: str
+    created: str
+    nonce: str
+
+
+class Reopen(Record):
+    """An operator's word that a delivered task may be delivered again; ``deliveries`` are the commits it lifts."""
+
+    schema: int = SCHEMA
+    kind: str = "reopen"
+    task: str
+    repository: str
+    deliveries: tuple[str, ...]
+    reason: str
+    actor: str = ""
+    writer: str
+    created: str
+    nonce: str
+
+
+class Stored(Record):
+    """An evaluation that was read: its line's ``id``, the record, and the ledger ref that holds it."""
+
+    id: str
+    evaluation: Evaluation
+    ledger: str

@@ -1,0 +1,89 @@
+"""A record as it is stored: one immutable line of JSON whose SHA-256 is its id."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+SCHEMA = 1
+LINE_LIMIT_BYTES = 64 * 1024
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of every stored record; readers ignore fields that they do not know."""
+
+
+class Header(Record):
+    """The two fields that say how to read the rest of a line."""
+
+    schema: int
+    kind: str
+
+
+class Fault(StrEnum):
+    """Why a stored line is not read."""
+
+    TOO_LONG = "too_long"
+    NOT_JSON = "not_json"
+    MALFORMED = "malformed"
+
+
+class Line(Record):
+    """A stored line: its ``id``, its ``raw`` bytes without line end, and its header, or the fault that hides it."""
+
+    id: str
+    raw: bytes
+    header: Header | None = None
+    fault: Fault | None = None
+
+
+R = TypeVar("R", bound=Record)
+
+
+def encode(record: Record) -> bytes:
+    """``record`` as the bytes of one line, without line end."""
+    return _ENCODER.encode(record)
+
+
+def identify(raw: bytes) -> str:
+    """The id of a stored record: SHA-256 (hex) of its line's bytes."""
+    return hashlib.sha256(raw).hexdigest()
+
+
+def lines(note: bytes) -> Iterator[Line]:
+    """Each line of a note; one that cannot be read bears its fault and hides no other."""
+    for raw in note.split(b"\n"):
+        if raw.strip():
+            yield _line(raw)
+
+
+def join(notes: Iterable[bytes]) -> bytes:
+    """One note with every line of ``notes`` once, sorted bytewise, each ended: equal whatever the order of joining."""
+    kept = {raw for note in notes for raw in note.split(b"\n") if raw.strip()}
+    return b"".join(raw + b"\n" for raw in sorted(kept))
+
+
+def decode(line: Line, as_type: type[R]) -> R | None:
+    """The record in ``line``, or None where its fields do not fit ``as_type``."""
+    try:
+        return msgspec.json.decode(line.raw, type=as_type)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None
+
+
+def _line(raw: bytes) -> Line:
+    if len(raw) > LINE_LIMIT_BYTES:
+        return Line(id=identify(raw), raw=raw[:256], fault=Fault.TOO_LONG)
+    try:
+        header = _HEADER.decode(raw)
+    except msgspec.ValidationError:
+        return Line(id=identify(raw), raw=raw, fault=Fault.MALFORMED)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return Line(id=identify(raw), raw=raw, fault=Fault.NOT_JSON)
+    return Line(id=identify(raw), raw=raw, header=header)
+
+
+_ENCODER = msgspec.json.Encoder()
+_HEADER = msgspec.json.Decoder(Header)
