@@ -7,7 +7,7 @@ DESCRIPTION_LIMIT_BYTES = 2 * 1024
 EXCERPT_LIMIT_BYTES = 4 * 1024
 
 
-class Subject(Record):
+class Subject(Record, frozen=True, kw_only=True):
     """What was evaluated: ``ref`` (full name of the target), ``base`` (its tip), ``heads`` and the resulting ``tree``."""
 
     ref: str
@@ -20,7 +20,7 @@ class Subject(Record):
     tree: str
 
 
-class Stream(Record):
+class Stream(Record, frozen=True, kw_only=True):
     """One output stream: ``bytes`` written in all, ``sha256`` and git ``blob`` of what was kept, an ``excerpt``."""
 
     sha256: str
@@ -30,7 +30,7 @@ class Stream(Record):
     excerpt: str = ""
 
 
-class CheckRun(Record):
+class CheckRun(Record, frozen=True, kw_only=True):
     """One execution of a check; ``exit_code`` is None where the command did not end by itself."""
 
     id: str
@@ -42,7 +42,7 @@ class CheckRun(Record):
     stderr: Stream | None = None
 
 
-class Finding(Record):
+class Finding(Record, frozen=True, kw_only=True):
     """What was found for one criterion; ``checks`` names what it rests on."""
 
     criterion: str
@@ -52,7 +52,7 @@ class Finding(Record):
     reason: str = ""
 
 
-class Environment(Record):
+class Environment(Record, frozen=True, kw_only=True):
     """Where the checks ran."""
 
     git: str
@@ -61,14 +61,14 @@ class Environment(Record):
     tools: dict[str, str] = {}
 
 
-class Merge(Record):
+class Merge(Record, frozen=True, kw_only=True):
     """How the evaluated tree came about: ``strategy`` is ``none`` (base is an ancestor), ``ort`` or ``given``."""
 
     strategy: str
     git: str
 
 
-class Correlation(Record):
+class Correlation(Record, frozen=True, kw_only=True):
     """An orchestrator's own labels, opaque to git-evals."""
 
     run: str = ""
@@ -77,7 +77,7 @@ class Correlation(Record):
     stage: str = ""
 
 
-class Evaluation(Record):
+class Evaluation(Record, frozen=True, kw_only=True):
     """The findings of one run of a contract on one subject; ``after`` names the evaluations its writer had seen."""
 
     schema: int = SCHEMA
@@ -109,7 +109,7 @@ class Evaluation(Record):
         return of_verification([run.result for run in self.verification])
 
 
-class Freeze(Record):
+class Freeze(Record, frozen=True, kw_only=True):
     """That somebody froze a contract: content ``digest``, ``base`` commit it was read from, freezes it replaces."""
 
     schema: int = SCHEMA
@@ -127,7 +127,7 @@ class Freeze(Record):
     nonce: str
 
 
-class Reopen(Record):
+class Reopen(Record, frozen=True, kw_only=True):
     """An operator's word that a delivered task may be delivered again; ``deliveries`` are the commits it lifts."""
 
     schema: int = SCHEMA
@@ -142,7 +142,7 @@ class Reopen(Record):
     nonce: str
 
 
-class Stored(Record):
+class Stored(Record, frozen=True, kw_only=True):
     """An evaluation that was read: its line's ``id``, the record, and the ledger ref that holds it."""
 
     id: str

@@ -15,7 +15,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Base of every stored record; readers ignore fields that they do not know."""
 
 
-class Header(Record):
+class Header(Record, frozen=True, kw_only=True):
     """The two fields that say how to read the rest of a line."""
 
     schema: int
@@ -30,7 +30,7 @@ class Fault(StrEnum):
     MALFORMED = "malformed"
 
 
-class Line(Record):
+class Line(Record, frozen=True, kw_only=True):
     """A stored line: its ``id``, its ``raw`` bytes without line end, and its header, or the fault that hides it."""
 
     id: str
