@@ -66,7 +66,7 @@ class Repo(msgspec.Struct, frozen=True, kw_only=True):
         """Run a git command on this repository."""
         return run.run(
             [f"--git-dir={self.git_dir}", *arguments],
-            env={**self.env, **(env or {})},
+            env=self.env if env is None else self.env | dict(env),
             cwd=cwd or self.worktree or self.git_dir,
             stdin=stdin,
             accept=accept,

@@ -20,7 +20,7 @@ class Subject(Record, frozen=True, kw_only=True):
     tree: str
 
 
-class Stream(Record, frozen=True, kw_only=True):
+class Stream(Record, frozen=True, kw_only=True, omit_defaults=True):
     """One output stream: ``bytes`` written in all, ``sha256`` and git ``blob`` of what was kept, an ``excerpt``."""
 
     sha256: str
@@ -30,7 +30,7 @@ class Stream(Record, frozen=True, kw_only=True):
     excerpt: str = ""
 
 
-class CheckRun(Record, frozen=True, kw_only=True):
+class CheckRun(Record, frozen=True, kw_only=True, omit_defaults=True):
     """One execution of a check; ``exit_code`` is None where the command did not end by itself."""
 
     id: str
@@ -42,12 +42,12 @@ class CheckRun(Record, frozen=True, kw_only=True):
     stderr: Stream | None = None
 
 
-class Finding(Record, frozen=True, kw_only=True):
+class Finding(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What was found for one criterion; ``checks`` names what it rests on."""
 
     criterion: str
-    description: str
     result: Result
+    description: str = ""
     checks: tuple[str, ...] = ()
     reason: str = ""
 

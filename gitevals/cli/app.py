@@ -1,0 +1,76 @@
+"""The program: its commands, and the one place where errors become text and exit codes."""
+
+import os
+import sys
+import tempfile
+import traceback
+from typing import Annotated
+
+import typer
+
+from gitevals import __version__
+from gitevals.cli import evidence, gate, setup
+from gitevals.cli.output import say
+from gitevals.errors import EvalsError
+from gitevals.report.text import line
+
+app = typer.Typer(
+    name="git-evals",
+    help="Acceptance evidence in git: contracts, evaluations, and a gate on protected branches.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for group in (setup, evidence, gate):
+    group.register(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"git-evals {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    directory: Annotated[str, typer.Option("-C", metavar="DIR", help="Run as if started in DIR.")] = "",
+) -> None:
+    if directory:
+        try:
+            os.chdir(directory)
+        except OSError as error:
+            say(f'git-evals: cannot change to "{line(directory)}": {error.strerror}')
+            raise typer.Exit(2) from error
+
+
+def main() -> None:
+    """Run the command line; the exit code says how it went (0 yes, 1 no, 2 bad input, 3 cannot tell, 4 our bug)."""
+    try:
+        app(prog_name="git evals")
+    except EvalsError as error:
+        say(f"git-evals: {line(error.message)}", *([f"hint: {line(error.hint)}"] if error.hint else []))
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        say("git-evals: interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        sys.exit(_bug(error))
+
+
+def _bug(error: Exception) -> int:
+    """Keep the traceback in a file and say where; nothing of it lands on the terminal."""
+    with tempfile.NamedTemporaryFile("w", prefix="git-evals-bug-", suffix=".txt", delete=False) as file:
+        file.write(f"git-evals {__version__}, python {sys.version}\n{sys.argv}\n{traceback.format_exc()}")
+    say(
+        f"git-evals: this is a bug of git-evals: {type(error).__name__}: {line(str(error))}",
+        f"hint: the traceback is kept in {file.name}",
+    )
+    return 4

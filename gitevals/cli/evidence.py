@@ -1,0 +1,331 @@
+"""Contracts and evidence: contract, freeze, reopen, run, status, report, show."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from gitevals.cli.output import Progress, data, document, say, width
+from gitevals.contracts import freezing
+from gitevals.contracts.reading import BaseConfig, config_at, content, standing, task_at
+from gitevals.contracts.spent import deliveries
+from gitevals.errors import BadInput, Refused
+from gitevals.evaluate.run import Change, Manner, examine, run, verification_alone
+from gitevals.evidence.reading import Evidence
+from gitevals.git import history, refs
+from gitevals.model import contract as contracts
+from gitevals.model.decision import ContractState
+from gitevals.model.evaluation import Correlation, Stored
+from gitevals.model.result import Result, worst
+from gitevals.report import contract as contract_report
+from gitevals.report import documents
+from gitevals.report import evaluation as evaluation_report
+from gitevals.report.text import line, plain, short
+from gitevals.session import Session, session
+from gitevals.status import newest, of_task, tries
+from gitevals.targets import Head, Target, branch_head, commit_head, target
+from gitevals.tasks import check_task_id
+
+Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id.")]
+Into = Annotated[str | None, typer.Option("--into", metavar="BRANCH", help="The target branch; default: the protected one.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Branch = Annotated[str | None, typer.Option("--branch", metavar="BRANCH", help="The branch that holds the change.")]
+AtCommit = Annotated[str | None, typer.Option("--commit", metavar="COMMIT", help="The commit that is, or holds, the change.")]
+
+_EXITS = {Result.PASSED: 0, Result.FAILED: 1, Result.INCONCLUSIVE: 3, Result.NOT_RUN: 3}
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    for command in (contract, freeze, reopen, run_, status, report, show):
+        app.command(name=command.__name__.rstrip("_"))(command)
+
+
+def contract(task: Task, into: Into = None, as_json: Json = False) -> None:
+    """Preview what `freeze` would capture; writes nothing.
+
+    Example: git evals contract 42
+    """
+    with session() as here:
+        aim = aimed(here, into)
+        read, _ = task_at(here.objects, aim.base, check_task_id(task))
+        frozen = content(aim.base.config, read)
+        stands = standing(here.evidence(), task, contracts.digest(frozen), aim.base.config.repository)
+        if as_json:
+            document(documents.contract(frozen, read.title, stands))
+        else:
+            data(contract_report.contract(frozen, read.title, stands, width()))
+
+
+def freeze(
+    task: Task,
+    from_: Annotated[str | None, typer.Option("--from", metavar="REF", help="Read task and configuration there.")] = None,
+    into: Into = None,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for those who read the record.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Freeze the task's contract as the target branch states it now.
+
+    Example: git evals freeze 42 --reason "wording agreed"
+    """
+    with session() as here:
+        aim = aimed(here, into)
+        base = aim.base if from_ is None else _base_at(here, from_)
+        read, text = task_at(here.objects, base, check_task_id(task))
+        frozen = content(base.config, read)
+        store = here.store(base.config.repository)
+        if base.commit != aim.base.commit and contracts.digest(frozen) != _digest_there(aim, here, task):
+            say(f"warning: {aim.ref} states another contract; this one will be out of date there")
+        before = freezing.freeze(store, frozen, text, base=aim.tip, reason=reason, actor=here.actor())
+        stands = standing(here.evidence(), task, contracts.digest(frozen), base.config.repository)
+        if as_json:
+            document(documents.contract(frozen, read.title, stands))
+        elif before.state is ContractState.FROZEN:
+            data([f"contract {short(stands.digest)} of task {line(task)} is frozen already"])
+        else:
+            data([f"froze contract {short(stands.digest)} of task {line(task)}: {len(frozen.criteria)} criteria"])
+
+
+def _digest_there(aim: Target, here: Session, task: str) -> str:
+    try:
+        return contracts.digest(content(aim.base.config, task_at(here.objects, aim.base, task)[0]))
+    except BadInput:
+        return ""
+
+
+def reopen(
+    task: Task,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it may be delivered again.")],
+    into: Into = None,
+) -> None:
+    """Let a delivered task be delivered again.
+
+    Example: git evals reopen 42 --reason "the fix was reverted"
+    """
+    with session() as here:
+        aim = aimed(here, into)
+        evidence = here.evidence()
+        delivered = _delivered(here, evidence, aim, check_task_id(task))
+        if not delivered:
+            raise Refused(f"task {task} was not delivered to {aim.ref}", hint="nothing has to be reopened")
+        freezing.reopen(
+            here.store(aim.base.config.repository), task, delivered, reason=reason, actor=here.actor()
+        )
+        data([f"reopened task {line(task)}, delivered by {', '.join(short(name) for name in delivered)}"])
+
+
+def _delivered(here: Session, evidence: Evidence, aim: Target, task: str) -> tuple[str, ...]:
+    known = evidence.freezes(task)
+    found: dict[str, None] = {}
+    for digest in {entry.freeze.digest for entry in known}:
+        same = [entry for entry in known if entry.freeze.digest == digest]
+        found.update(dict.fromkeys(deliveries(here.repo, evidence, aim.base, aim.ref, same)))
+    return tuple(found)
+
+
+def run_(
+    tasks: Annotated[list[str] | None, typer.Argument(metavar="TASK...", help="The tasks to evaluate.")] = None,
+    branch: Branch = None,
+    commit: AtCommit = None,
+    into: Into = None,
+    alone: Annotated[bool, typer.Option("--alone", help="Evaluate the change as it is, not merged; opens no gate.")] = False,
+    verify_only: Annotated[bool, typer.Option("--verify-only", help="Run the project's verification and name no task.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run again although passing evidence is there.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch checkout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    run_label: Annotated[str, typer.Option("--run", metavar="ID", help="An orchestrator's label, stored as it is.")] = "",
+    attempt: Annotated[str, typer.Option("--attempt", metavar="ID", help="Likewise.")] = "",
+    stage: Annotated[str, typer.Option("--stage", metavar="NAME", help="Likewise.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Run the checks of tasks on exactly what would be merged, and store what was found.
+
+    Exit 0 passed, 1 failed, 3 inconclusive.
+
+    Example: git evals run 42 --branch task/42
+    """
+    named = [check_task_id(task) for task in dict.fromkeys(tasks or [])]
+    if bool(named) == verify_only:
+        raise BadInput("name a task, or say --verify-only", hint="git evals run 42")
+    with session() as here:
+        aim = aimed(here, into)
+        change = Change(
+            target=aim, head=head(here, aim, named, branch, commit), alone=alone, given=commit is not None
+        )
+        examined = [verification_alone(aim)] if verify_only else [examine(here, aim, task) for task in named]
+        manner = Manner(
+            force=force, keep=keep, observer=Progress(quiet=quiet), announce=(lambda _: None) if quiet else say,
+            correlation=Correlation(run=run_label, attempt=attempt, stage=stage),
+        )  # fmt: skip
+        _print_evaluations(here, run(here, change, examined, manner), as_json=as_json)
+
+
+def _print_evaluations(here: Session, found: Sequence[Stored], *, as_json: bool) -> None:
+    evidence = here.evidence()
+    if as_json:
+        views = [documents.evaluation(stored, tries(evidence, stored)) for stored in found]
+        document(views[0] if len(views) == 1 else views)
+    else:
+        data(entry for stored in found for entry in evaluation_report.terminal(stored, tries(evidence, stored), width()))
+    raise typer.Exit(_EXITS[worst([stored.evaluation.result for stored in found])])
+
+
+def head(here: Session, aim: Target, tasks: Sequence[str], branch: str | None, commit: str | None) -> Head:
+    """The change that was named: a branch, a commit, the task's own branch, or the branch that is checked out."""
+    if branch is not None and commit is not None:
+        raise BadInput("--branch and --commit exclude each other", hint="name one of them")
+    if commit is not None:
+        return commit_head(here.repo, commit)
+    if branch is not None:
+        return branch_head(here.repo, branch)
+    pattern = aim.base.config.branches
+    current = here.repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128)).removeprefix("refs/heads/")
+    named = pattern.replace("{task}", tasks[0]) if pattern and tasks else ""
+    if named and refs.values(here.repo, f"refs/heads/{named}"):
+        return branch_head(here.repo, named)
+    if current and f"refs/heads/{current}" != aim.ref:
+        return branch_head(here.repo, current)
+    raise BadInput(
+        f'there is no branch "{named}"' if named else "no change is named", hint="name it with --branch or --commit"
+    )
+
+
+def status(
+    subject: Annotated[str | None, typer.Argument(metavar="[TASK | COMMIT]", help="One task, or what lies on a commit.")] = None,
+    into: Into = None,
+    as_json: Json = False,
+) -> None:
+    """Show how a task stands: its contract, its newest evidence, and what is stale about it.
+
+    Example: git evals status 42
+    """
+    with session() as here:
+        aim = aimed(here, into)
+        evidence = here.evidence()
+        known = evidence.tasks() if subject is None else [subject]
+        if subject is not None and subject not in evidence.tasks() and history.commit_of(here.repo, subject):
+            known = sorted({stored.evaluation.task for stored in _on(here, evidence, subject)} - {""})
+        found = [of_task(here, aim, check_task_id(task)) for task in known]
+        if as_json:
+            document(documents.status(found))
+        else:
+            data(contract_report.status(found, width()))
+        _report_faults(evidence)
+
+
+def _on(here: Session, evidence: Evidence, name: str) -> list[Stored]:
+    commit = commit_head(here.repo, name).commit
+    return evidence.evaluations([commit, history.tree_of(here.repo, commit)])
+
+
+def report(
+    task: Task,
+    evaluation: Annotated[str | None, typer.Option("--evaluation", metavar="ID", help="This one, not the newest.")] = None,
+    feedback: Annotated[bool, typer.Option("--feedback", help="Only what an agent needs for its next try.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, for a pull request.")] = False,
+    into: Into = None,
+    as_json: Json = False,
+) -> None:
+    """Show the newest evaluation of a task.
+
+    Example: git evals report 42 --feedback
+    """
+    if feedback + markdown + as_json > 1:
+        raise BadInput("--feedback, --markdown and --json exclude each other", hint="name one of them")
+    with session() as here:
+        evidence = here.evidence()
+        stored = _chosen(here, evidence, check_task_id(task), evaluation, into)
+        if as_json:
+            document(documents.evaluation(stored, tries(evidence, stored)))
+        elif feedback:
+            data(evaluation_report.feedback(stored))
+        elif markdown:
+            frozen = evidence.contract(task, stored.evaluation.contract)
+            data(evaluation_report.markdown(stored, tries(evidence, stored), frozen))
+        else:
+            data(evaluation_report.terminal(stored, tries(evidence, stored), width()))
+        _report_faults(evidence)
+
+
+def _chosen(here: Session, evidence: Evidence, task: str, wanted: str | None, into: str | None) -> Stored:
+    if wanted is not None:
+        stored = _by_id(evidence, wanted)
+        if stored.evaluation.task != task:
+            raise BadInput(
+                f"evaluation {short(stored.id)} is of task {stored.evaluation.task}", hint="name its own task"
+            )
+        return stored
+    pattern = aimed(here, into).base.config.branches
+    name = f"refs/heads/{pattern.replace('{task}', task)}" if pattern else ""
+    heads = list(refs.values(here.repo, name).values()) if name else []
+    found = newest(evidence, task, heads)
+    if found is None:
+        raise BadInput(f"there is no evaluation of task {task}", hint=f"git evals run {task}")
+    return found
+
+
+def _by_id(evidence: Evidence, prefix: str) -> Stored:
+    found = [stored for stored in evidence.every_evaluation() if stored.id.startswith(prefix.lower())]
+    if len(found) != 1:
+        what = "no record" if not found else f"{len(found)} records"
+        raise BadInput(f'{what} has an id that starts with "{prefix}"', hint="`git evals show COMMIT` lists ids")
+    return found[0]
+
+
+def show(
+    subject: Annotated[str, typer.Argument(metavar="COMMIT | ID", help="A commit, or the id of a record.")],
+    as_json: Json = False,
+) -> None:
+    """Show all records on a commit, or one record with what its checks printed.
+
+    Example: git evals show HEAD
+    """
+    with session() as here:
+        evidence = here.evidence()
+        if history.commit_of(here.repo, subject) is None:
+            stored = _by_id(evidence, subject)
+            if as_json:
+                document(documents.evaluation(stored, tries(evidence, stored)))
+            else:
+                data(evaluation_report.terminal(stored, tries(evidence, stored), width()) + _logs(here, stored))
+            return
+        found = _on(here, evidence, subject)
+        if as_json:
+            views = [documents.evaluation(stored, tries(evidence, stored)) for stored in found]
+            document(views[0] if len(views) == 1 else views)
+        else:
+            blocks = [evaluation_report.terminal(stored, tries(evidence, stored), width()) for stored in found]
+            data([entry for block in blocks for entry in block] or [f"no record on {line(subject)}"])
+        _report_faults(evidence)
+
+
+def _logs(here: Session, stored: Stored) -> list[str]:
+    said = []
+    for run in (*stored.evaluation.setup, *stored.evaluation.verification, *stored.evaluation.checks):
+        for name, stream in (("stdout", run.stdout), ("stderr", run.stderr)):
+            if stream is not None:
+                kept = here.objects.read_many([stream.blob])[0] if stream.blob else None
+                said.append(f"--- {line(run.id)} {name}, {stream.bytes} bytes{', cut' if stream.truncated else ''}")
+                text = kept.body.decode("utf-8", "surrogateescape") if kept else f"{stream.excerpt}\n(the log was pruned)"
+                said += plain(text).rstrip("\n").split("\n")
+    return said
+
+
+def _report_faults(evidence: Evidence) -> None:
+    for fault in dict.fromkeys(evidence.faults):
+        say(f"warning: a line of {line(fault.ledger)} on {short(fault.place)} is skipped: {line(fault.fault)}")
+
+
+def aimed(here: Session, into: str | None) -> Target:
+    """The target branch, with what is worth saying about it said."""
+    aim = target(here.repo, here.objects, into)
+    for notice in (*aim.notices, *(f"unknown key in .gitevals.yaml: {key}" for key in aim.base.config.unknown)):
+        say(f"note: {line(notice)}")
+    return aim
+
+
+def _base_at(here: Session, name: str) -> BaseConfig:
+    base = config_at(here.repo, here.objects, commit_head(here.repo, name).commit)
+    if base is None:
+        raise BadInput(f"{name} has no .gitevals.yaml", hint="name a commit that has one")
+    return base

@@ -1,0 +1,57 @@
+"""Where commands print: data on stdout, everything else on stderr."""
+
+import shutil
+import sys
+from collections.abc import Iterable
+
+from gitevals.evaluate.checks import Happening
+from gitevals.report.documents import encoded
+from gitevals.report.text import line, words
+
+
+def data(lines: Iterable[str]) -> None:
+    """Print what was asked for."""
+    text = "".join(f"{entry}\n" for entry in lines)
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.flush()
+
+
+def document(value: object) -> None:
+    """Print one JSON document."""
+    sys.stdout.buffer.write(encoded(value))
+    sys.stdout.flush()
+
+
+def say(*lines: str) -> None:
+    """Say something beside the data."""
+    for entry in lines:
+        sys.stderr.write(f"{entry}\n")
+    sys.stderr.flush()
+
+
+def width() -> int:
+    """The width to write for: the terminal's, at most 120; 80 where there is none."""
+    return min(shutil.get_terminal_size((80, 24)).columns, 120)
+
+
+class Progress:
+    """Tells on stderr what runs: a line that changes on a terminal, a line a finished check elsewhere."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._live = sys.stderr.isatty() and not quiet
+
+    def __call__(self, happening: Happening) -> None:
+        """Tell of one happening."""
+        if self._quiet:
+            return
+        name = line(happening.id)
+        if happening.run is not None:
+            why = f" ({line(happening.run.reason)})" if happening.run.reason else ""
+            clear = "\r\x1b[K" if self._live else ""
+            say(f"{clear}  {name} {words(happening.run.result)} in {happening.run.duration_ms / 1000:.1f} s{why}")
+        elif self._live:
+            left = max(0, happening.timeout_seconds - int(happening.elapsed_seconds))
+            text = f"  {name} running {int(happening.elapsed_seconds)} s, {left} s left"
+            sys.stderr.write(f"\r\x1b[K{text[: width() - 1]}")
+            sys.stderr.flush()

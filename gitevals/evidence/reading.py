@@ -1,0 +1,216 @@
+"""Where evidence lies in git and what it says: reading records out of ledgers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from gitevals.git import notes, refs, trees
+from gitevals.git.objects import Objects, read
+from gitevals.git.repo import Repo
+from gitevals.model import contract as contracts
+from gitevals.model import record
+from gitevals.model.evaluation import Evaluation, Freeze, Reopen, Stored
+
+NOTES = "refs/notes/evals/"
+NOTES_REMOTE = "refs/notes/evals-remote/"
+CONTRACTS = "refs/evals/contracts/"
+EVENTS = "refs/evals/events/"
+LOGS = "refs/evals/logs/"
+FAMILIES_REMOTE = "refs/evals-remote/"
+LEDGER_PATTERNS = (NOTES, NOTES_REMOTE, CONTRACTS, EVENTS, FAMILIES_REMOTE)
+
+
+class Ledgers(msgspec.Struct, frozen=True, kw_only=True):
+    """The tips of every known ledger by family; keys are full ref names."""
+
+    notes: dict[str, str]
+    contracts: dict[str, str]
+    events: dict[str, str]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no evidence of any kind is here."""
+        return not (self.notes or self.contracts or self.events)
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored line that is reported and skipped."""
+
+    ledger: str
+    place: str
+    fault: record.Fault
+
+
+class Frozen(msgspec.Struct, frozen=True, kw_only=True):
+    """A freeze record that was read: its ``id``, the record, and the ledger ref that holds it."""
+
+    id: str
+    freeze: Freeze
+    ledger: str
+
+
+class Evidence:
+    """What the ledgers of one repository say; reads lazily and remembers what it read."""
+
+    def __init__(self, objects: Objects, ledgers: Ledgers) -> None:
+        self.objects = objects
+        self.ledgers = ledgers
+        self.faults: list[Fault] = []
+        self._notes: dict[str, list[tuple[str, record.Line]]] = {}
+
+    def lines(self, subjects: Sequence[str], *, canonical_only: bool = False) -> list[tuple[str, record.Line]]:
+        """Each line of the notes of ``subjects`` (commit or tree ids) as (ledger, line), a record once."""
+        wanted = [subject for subject in dict.fromkeys(subjects) if subject not in self._notes]
+        for subject, found in _notes_of(self.objects, self.ledgers.notes, wanted, canonical_only=canonical_only).items():
+            self._notes[subject] = self._readable(subject, found)
+        every = [pair for subject in dict.fromkeys(subjects) for pair in self._notes[subject]]
+        return list({line.id: (name, line) for name, line in reversed(every)}.values())[::-1]
+
+    def evaluations(self, subjects: Sequence[str], *, canonical_only: bool = False) -> list[Stored]:
+        """The evaluations in the notes of ``subjects``, each once."""
+        found = []
+        for name, line in self.lines(subjects, canonical_only=canonical_only):
+            if line.header is not None and line.header.kind == "evaluation" and line.header.schema == record.SCHEMA:
+                evaluation = record.decode(line, Evaluation)
+                if evaluation is None:
+                    self.faults.append(Fault(ledger=name, place=line.id, fault=record.Fault.MALFORMED))
+                else:
+                    found.append(Stored(id=line.id, evaluation=evaluation, ledger=name))
+        return found
+
+    def every_evaluation(self) -> list[Stored]:
+        """Every evaluation in every ledger; cost grows with all evidence, so only displays ask."""
+        subjects: dict[str, None] = {}
+        for tip in self.ledgers.notes.values():
+            tree = _tree_of(self.objects, tip)
+            if tree is not None:
+                subjects.update(dict.fromkeys(subject for subject, _ in notes.all_notes(self.objects, tree)))
+        return self.evaluations(list(subjects))
+
+    def freezes(self, task: str) -> list[Frozen]:
+        """Every freeze of ``task``, superseded ones too."""
+        found: dict[str, Frozen] = {}
+        for name, content in self._family(self.ledgers.contracts, f"{task}/freezes"):
+            freeze = _record(content, Freeze, "freeze")
+            if freeze is not None and freeze.task == task:
+                identity = record.identify(content)
+                found.setdefault(identity, Frozen(id=identity, freeze=freeze, ledger=name))
+        return list(found.values())
+
+    def contract(self, task: str, digest: str) -> contracts.Contract | None:
+        """The content of a stored contract; bytes that do not have this digest are passed over."""
+        return self._stored_content(task, digest, "contract.json")
+
+    def _stored_content(self, task: str, digest: str, name: str) -> contracts.Contract | None:
+        names = [f"{tip}:{task}/{digest}/{name}" for tip in self.ledgers.contracts.values()]
+        for found in self.objects.read_many(names):
+            if found is not None and record.identify(found.body) == digest:
+                try:
+                    return contracts.decode(found.body)
+                except (msgspec.MsgspecError, RecursionError):
+                    continue
+        return None
+
+    def reopens(self, task: str) -> list[Reopen]:
+        """Every reopening of ``task``."""
+        events = [_record(content, Reopen, "reopen") for _, content in self._family(self.ledgers.events, task)]
+        return [event for event in events if event is not None and event.task == task]
+
+    def tasks(self) -> list[str]:
+        """The tasks that any contract ledger knows, sorted."""
+        names: set[str] = set()
+        for tip in self.ledgers.contracts.values():
+            tree = _tree_of(self.objects, tip)
+            root = read(self.objects, tree) if tree else None
+            if root is not None:
+                names |= {entry.name for entry in trees.parse(root.body, _id_bytes(tip))}
+        return sorted(names)
+
+    def _readable(self, subject: str, found: Iterable[tuple[str, bytes]]) -> list[tuple[str, record.Line]]:
+        kept = []
+        for name, note in found:
+            for line in record.lines(note):
+                if line.fault is None:
+                    kept.append((name, line))
+                else:
+                    self.faults.append(Fault(ledger=name, place=subject, fault=line.fault))
+        return kept
+
+    def _family(self, tips: Mapping[str, str], folder: str) -> list[tuple[str, bytes]]:
+        names = list(tips)
+        folders = self.objects.read_many([f"{tips[name]}:{folder}" for name in names])
+        wanted = [
+            (name, entry.id)
+            for name, found in zip(names, folders, strict=True)
+            if found is not None and found.kind == "tree"
+            for entry in trees.parse(found.body, _id_bytes(tips[name]))
+            if entry.name.endswith(".json")
+        ]
+        blobs = self.objects.read_many([blob for _, blob in wanted])
+        return [(name, blob.body) for (name, _), blob in zip(wanted, blobs, strict=True) if blob is not None]
+
+
+def ledgers(values: Mapping[str, str]) -> Ledgers:
+    """The ledgers among ``values`` (full ref name → tip), our own and those fetched from elsewhere."""
+    return Ledgers(
+        notes={name: tip for name, tip in values.items() if name.startswith((NOTES, NOTES_REMOTE))},
+        contracts=_family_of(values, CONTRACTS, "/contracts/"),
+        events=_family_of(values, EVENTS, "/events/"),
+    )
+
+
+def _family_of(values: Mapping[str, str], own: str, family: str) -> dict[str, str]:
+    return {
+        name: tip
+        for name, tip in values.items()
+        if name.startswith(own) or (name.startswith(FAMILIES_REMOTE) and family in name)
+    }
+
+
+def gathered(repo: Repo, objects: Objects) -> Evidence:
+    """The evidence that is in ``repo`` now."""
+    return Evidence(objects, ledgers(refs.values(repo, *LEDGER_PATTERNS)))
+
+
+def _notes_of(
+    objects: Objects, tips: Mapping[str, str], subjects: Sequence[str], *, canonical_only: bool
+) -> dict[str, list[tuple[str, bytes]]]:
+    """Each subject's notes as (ledger, bytes); the canonical place of all in one read, other layouts when asked."""
+    pairs = [(subject, name) for subject in subjects for name in tips]
+    found = objects.read_many([f"{tips[name]}:{notes.path_of(subject)}" for subject, name in pairs])
+    kept: dict[str, list[tuple[str, bytes]]] = {subject: [] for subject in subjects}
+    for (subject, name), note in zip(pairs, found, strict=True):
+        if note is not None and note.kind == "blob":
+            kept[subject].append((name, note.body))
+    if not canonical_only:
+        for subject, name in pairs:
+            canonical = {body for held, body in kept[subject] if held == name}
+            extra = _elsewhere(objects, tips[name], subject)
+            kept[subject] += [(name, body) for body in extra if body not in canonical]
+    return kept
+
+
+def _elsewhere(objects: Objects, tip: str, subject: str) -> list[bytes]:
+    tree = _tree_of(objects, tip)
+    if tree is None:
+        return []
+    blobs = objects.read_many(notes.blobs_of(objects, tree, subject))
+    return [blob.body for blob in blobs if blob is not None]
+
+
+def _tree_of(objects: Objects, tip: str) -> str | None:
+    root = read(objects, f"{tip}:")
+    return root.id if root is not None and root.kind == "tree" else None
+
+
+def _id_bytes(object_id: str) -> int:
+    return len(object_id) // 2
+
+
+def _record(content: bytes, as_type: type[record.R], kind: str) -> record.R | None:
+    if len(content) > record.LINE_LIMIT_BYTES:
+        return None
+    for line in record.lines(content):
+        if line.header is not None and line.header.kind == kind and line.header.schema == record.SCHEMA:
+            return record.decode(line, as_type)
+    return None

@@ -1,0 +1,193 @@
+"""Adding records to this writer's own ledgers, and nowhere else."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from gitevals.errors import BadInput
+from gitevals.evidence.reading import LOGS, NOTES, Evidence, gathered
+from gitevals.git import ledger, notes, trees
+from gitevals.git.objects import NewObject, Objects
+from gitevals.git.repo import Repo
+from gitevals.model import record
+from gitevals.model.evaluation import (
+    DESCRIPTION_LIMIT_BYTES,
+    EXCERPT_LIMIT_BYTES,
+    CheckRun,
+    Evaluation,
+    Stored,
+    Stream,
+)
+from gitevals.model.movement import deciding
+
+_WRITER_RULE = "small letters, digits and hyphens, at most 63, a letter or digit first"
+
+
+class Store(msgspec.Struct, frozen=True, kw_only=True):
+    """A writer's place in one repository: whose ledgers it appends to, and the repository id that records bear."""
+
+    repo: Repo
+    objects: Objects
+    writer: str
+    repository: str
+
+
+def check_writer(writer: str) -> str:
+    """``writer`` itself if it may name a ledger."""
+    fits = writer[:1].isalnum() and writer.isascii() and len(writer) <= 63
+    if not fits or not all(c.islower() or c.isdigit() or c == "-" for c in writer):
+        raise BadInput(f'"{writer}" cannot be a writer id', hint=f"use {_WRITER_RULE}")
+    return writer
+
+
+def writer_of(repo: Repo, environment: Mapping[str, str], host: str) -> str:
+    """The writer id of this clone: ``GITEVALS_WRITER``, else ``evals.writer``, else a new one that is kept there."""
+    if environment.get("GITEVALS_WRITER"):
+        return check_writer(environment["GITEVALS_WRITER"])
+    with ledger.locked(repo):
+        known = repo.text("config", "--get", "evals.writer", accept=(0, 1))
+        if known:
+            return check_writer(known)
+        slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in host.lower()).strip("-")[:32] or "clone"
+        fresh = f"{slug}-{secrets.token_hex(4)}"
+        repo.run("config", "--local", "evals.writer", fresh)
+        return fresh
+
+
+def now() -> str:
+    """The time of day as records bear it: RFC 3339, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def nonce() -> str:
+    """A random string that makes two equal records different ones."""
+    return secrets.token_hex(8)
+
+
+def append_evaluations(store: Store, evaluations: Sequence[Evaluation]) -> list[Stored]:
+    """Write ``evaluations`` in one ledger commit; each is filed under its head and its tree, and says what it came after."""
+    ref = NOTES + store.writer
+    written: list[Stored] = []
+
+    def edit(root: str | None) -> str | None:
+        known = gathered(store.repo, store.objects)
+        written[:] = [_placed(known, evaluation, ref) for evaluation in evaluations]
+        return _filed(store.objects, root, written)
+
+    ledger.advance(store.repo, store.objects, ref, repository=store.repository, edit=edit)
+    return written
+
+
+def _placed(known: Evidence, evaluation: Evaluation, ref: str) -> Stored:
+    subject = evaluation.subject
+    around = [
+        stored
+        for stored in known.evaluations([subject.tree])
+        if stored.evaluation.subject.ref == subject.ref and stored.evaluation.subject.base_tree == subject.base_tree
+    ]
+    after = tuple(sorted(stored.id for stored in deciding(around, around)))
+    fitted = fit(msgspec.structs.replace(evaluation, after=after))
+    return Stored(id=record.identify(record.encode(fitted)), evaluation=fitted, ledger=ref)
+
+
+def _filed(objects: Objects, root: str | None, stored: Sequence[Stored]) -> str:
+    additions: dict[str, list[bytes]] = {}
+    for entry in stored:
+        raw = record.encode(entry.evaluation)
+        for subject in dict.fromkeys((entry.evaluation.subject.head, entry.evaluation.subject.tree)):
+            additions.setdefault(notes.path_of(subject), []).append(raw)
+    paths = list(additions)
+    present = objects.read_many([f"{root}:{path}" for path in paths]) if root else [None] * len(paths)
+    bodies = [
+        record.join([note.body if note else b"", b"\n".join(additions[path])])
+        for path, note in zip(paths, present, strict=True)
+    ]
+    blobs = objects.write_many([NewObject(kind="blob", body=body) for body in bodies])
+    return trees.edit(objects, root, dict(zip(paths, blobs, strict=True)))
+
+
+def fit(evaluation: Evaluation) -> Evaluation:
+    """``evaluation`` with excerpts, then descriptions, shrunk evenly until its line is within the limit."""
+    for limit in _halved(EXCERPT_LIMIT_BYTES):
+        if _fits(evaluation):
+            return evaluation
+        evaluation = _with_excerpts(evaluation, limit)
+    for limit in _halved(DESCRIPTION_LIMIT_BYTES):
+        if _fits(evaluation):
+            return evaluation
+        shorter = [msgspec.structs.replace(found, description=clip(found.description, limit)) for found in evaluation.findings]
+        evaluation = msgspec.structs.replace(evaluation, findings=tuple(shorter))
+    if not _fits(evaluation):
+        raise BadInput(
+            f"the evaluation of task {evaluation.task} does not fit a record of {record.LINE_LIMIT_BYTES} bytes",
+            hint="split the task, or use shorter ids for its checks",
+        )
+    return evaluation
+
+
+def _fits(evaluation: Evaluation) -> bool:
+    return len(record.encode(evaluation)) <= record.LINE_LIMIT_BYTES
+
+
+def _halved(limit: int) -> list[int]:
+    return [limit >> step for step in range(limit.bit_length() + 1)]
+
+
+def _with_excerpts(evaluation: Evaluation, limit_bytes: int) -> Evaluation:
+    return msgspec.structs.replace(
+        evaluation,
+        checks=tuple(_shrunk(run, limit_bytes) for run in evaluation.checks),
+        verification=tuple(_shrunk(run, limit_bytes) for run in evaluation.verification),
+        setup=tuple(_shrunk(run, limit_bytes) for run in evaluation.setup),
+    )
+
+
+def _shrunk(run: CheckRun, limit_bytes: int) -> CheckRun:
+    return msgspec.structs.replace(
+        run, stdout=_cut(run.stdout, limit_bytes), stderr=_cut(run.stderr, limit_bytes)
+    )
+
+
+def _cut(stream: Stream | None, limit_bytes: int) -> Stream | None:
+    return stream and msgspec.structs.replace(stream, excerpt=tail(stream.excerpt, limit_bytes))
+
+
+def clip(text: str, limit_bytes: int) -> str:
+    """The start of ``text``, at most ``limit_bytes`` of UTF-8, marked where it was cut."""
+    raw = text.encode("utf-8", "replace")
+    return text if len(raw) <= limit_bytes else raw[: max(0, limit_bytes - 3)].decode("utf-8", "ignore") + "…"
+
+
+def tail(text: str, limit_bytes: int) -> str:
+    """The end of ``text``, at most ``limit_bytes`` of UTF-8."""
+    raw = text.encode("utf-8", "replace")
+    return text if len(raw) <= limit_bytes else raw[len(raw) - limit_bytes :].decode("utf-8", "ignore")
+
+
+def append_files(store: Store, family: str, files: Callable[[Evidence], Mapping[str, bytes]]) -> None:
+    """Add files (path → content) to one of this writer's ledgers; ``files`` is asked under the lock with what is known."""
+
+    def edit(root: str | None) -> str | None:
+        wanted = files(gathered(store.repo, store.objects))
+        if not wanted:
+            return None
+        blobs = store.objects.write_many([NewObject(kind="blob", body=body) for body in wanted.values()])
+        return trees.edit(store.objects, root, dict(zip(wanted, blobs, strict=True)))
+
+    ledger.advance(store.repo, store.objects, family + store.writer, repository=store.repository, edit=edit)
+
+
+def keep_logs(store: Store, streams: Sequence[bytes], month: str) -> list[str]:
+    """Keep output streams by content under this writer's log ref of ``month`` (yyyy-mm); the blob ids in order."""
+    if not streams:
+        return []
+    blobs = store.objects.write_many([NewObject(kind="blob", body=body) for body in streams])
+
+    def edit(root: str | None) -> str | None:
+        return trees.edit(store.objects, root, {notes.path_of(blob): blob for blob in blobs})
+
+    message = f"git-evals logs v1\n\nLogs: {LOGS}{store.writer}/{month}\n"
+    ledger.replace(store.repo, store.objects, f"{LOGS}{store.writer}/{month}", message=message, edit=edit)
+    return blobs

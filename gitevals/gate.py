@@ -1,0 +1,422 @@
+"""Movement → decision: gathers what one movement of a protected ref rests on and asks the pure function."""
+
+import subprocess
+from collections.abc import Sequence
+
+import msgspec
+
+from gitevals import protection, undo
+from gitevals.contracts.reading import BaseConfig, config_at, digest_at, standing, task_path
+from gitevals.contracts.spent import deliveries
+from gitevals.errors import ConfigInvalid, EvalsError, GitFailed
+from gitevals.config import PATH, Config, Untasked, Verification
+from gitevals.evidence.reading import Evidence
+from gitevals.git import history, refs
+from gitevals.git.objects import Objects, read
+from gitevals.git.repo import Repo
+from gitevals.model.contract import Mode
+from gitevals.model.decision import (
+    RULES,
+    Code,
+    ContractState,
+    Decision,
+    Facts,
+    Policy,
+    TaskFacts,
+    decide,
+    reason,
+)
+from gitevals.model.evaluation import Stored
+from gitevals.model.movement import Commit, Span, covers
+from gitevals.session import Session
+from gitevals.targets import copies
+from gitevals.tasks import check_task_id
+
+TRAILER = "Task"
+NEAR_LIMIT = 64  # commits of a movement whose notes are searched for a nearest evaluation
+
+
+class Grounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What decisions in one repository are made from.
+
+    ``protected`` maps protected refs to their tips; ``copies`` the authority's copy of each (empty where there is no
+    authority); ``deliveries`` remembers spent contracts within one command.
+    """
+
+    repo: Repo
+    objects: Objects
+    evidence: Evidence
+    protected: dict[str, str]
+    copies: dict[str, str] = {}
+    frozen_ever: bool = False
+
+
+def grounds(session: Session, *, frozen_ever: bool = False, also: str = "") -> Grounds:
+    """What decisions in ``session``'s repository are made from; ``also`` names a ref to treat as protected."""
+    named = protection.patterns(session.repo, session.objects)
+    tips = refs.values(session.repo, *protection.prefixes((*named, *([also] if also else ()))))
+    protected = {ref: tip for ref, tip in tips.items() if ref == also or protection.matches(named, ref)}
+    return Grounds(
+        repo=session.repo,
+        objects=session.objects,
+        evidence=session.evidence(),
+        protected=protected,
+        copies=copies(session.repo, list(dict.fromkeys([*protected, *([also] if also else [])]))),
+        frozen_ever=frozen_ever,
+    )
+
+
+class Movement(msgspec.Struct, frozen=True, kw_only=True):
+    """A ref that is asked to move; ids are full, zeros stand for "no commit".
+
+    ``source`` is the branch that is being brought in, where it is known; ``into`` the option that names the target;
+    ``tasks`` what its trailers will name, where there is no commit yet that bears them.
+    """
+
+    ref: str
+    old: str
+    new: str
+    source: str = ""
+    into: str = ""
+    tasks: tuple[str, ...] = ()
+
+
+def judge(grounds: Grounds, movement: Movement, started: "subprocess.Popen[bytes] | None" = None) -> Decision:
+    """Whether ``movement`` may happen; ``started`` is the log of it, if somebody asked for it already."""
+    zero = grounds.repo.zero
+    if movement.old == movement.new:
+        return _allowed(movement)
+    if movement.old == zero:
+        return _created(grounds, movement)
+    try:
+        base = config_at(grounds.repo, grounds.objects, movement.old)
+    except ConfigInvalid as error:
+        return _mended(grounds, movement, error)
+    if base is None:
+        return _allowed(movement)
+    mode = base.config.mode
+    if movement.new == zero:
+        return _refusal(movement, mode, Code.DELETED, f"{movement.ref} is protected and would be deleted")
+    apart = _apart(grounds, movement, started)
+    if apart is None:
+        text = f"a commit between {movement.old[:12]} and {movement.new[:12]} cannot be read"
+        return _refusal(movement, mode, Code.UNVERIFIABLE, text)
+    if apart.behind:
+        text = f"{movement.ref} would lose {len(apart.behind)} commit(s): {movement.new[:12]} is not built on its tip"
+        return _refusal(movement, mode, Code.REWRITTEN, text)
+    if _caught_up(grounds, movement):
+        return _allowed(movement, mode=mode)
+    return _of_chain(grounds, movement, base, apart)
+
+
+def _apart(
+    grounds: Grounds, movement: Movement, started: "subprocess.Popen[bytes] | None"
+) -> history.Divergence | None:
+    try:
+        if started is not None:
+            return history.finish_divergence(started)
+        return history.divergence(grounds.repo, movement.old, movement.new, trailer=TRAILER)
+    except GitFailed:
+        return None
+
+
+def _allowed(movement: Movement, *, mode: Mode | None = None) -> Decision:
+    return Decision(allowed=True, ref=movement.ref, old=movement.old, new=movement.new, mode=mode)
+
+
+def _refusal(movement: Movement, mode: Mode, code: Code, message: str, *, hint: str = "") -> Decision:
+    found = reason(code, mode, message, hint=hint or _plain_hint(code))
+    allowed = found.severity != "refuse"
+    return Decision(
+        allowed=allowed, ref=movement.ref, old=movement.old, new=movement.new, mode=mode, reasons=(found,)
+    )
+
+
+def _plain_hint(code: Code) -> str:
+    return RULES[code].hint
+
+
+def _created(grounds: Grounds, movement: Movement) -> Decision:
+    """A protected ref comes into being: at a commit that is protected already, or as the first one of all."""
+    others = [tip for ref, tip in grounds.protected.items() if ref != movement.ref]
+    known = [*others, *(tip for ref, tip in grounds.copies.items() if ref == movement.ref)]
+    if not known or movement.new == grounds.repo.zero or movement.new in known:
+        return _allowed(movement)
+    if not history.not_contained(grounds.repo, movement.new, known):
+        return _allowed(movement)
+    mode = _mode_of(grounds, others or known)
+    text = f"{movement.ref} would be created at {movement.new[:12]}, which no protected branch contains"
+    return _refusal(movement, mode, Code.MISSING, text, hint="create it at the tip of a protected branch")
+
+
+def _mode_of(grounds: Grounds, tips: Sequence[str]) -> Mode:
+    for tip in tips:
+        try:
+            base = config_at(grounds.repo, grounds.objects, tip)
+        except ConfigInvalid:
+            return Mode.ENFORCE
+        if base is not None:
+            return base.config.mode
+    return Mode.OBSERVE
+
+
+def _mended(grounds: Grounds, movement: Movement, error: ConfigInvalid) -> Decision:
+    """On a base whose configuration is broken, only a movement that touches it alone and mends it may happen."""
+    if movement.new != grounds.repo.zero and history.is_ancestor(grounds.repo, movement.old, movement.new):
+        paths = history.changed_paths(grounds.repo, movement.old, movement.new)
+        try:
+            mended = config_at(grounds.repo, grounds.objects, movement.new) is not None
+        except ConfigInvalid:
+            mended = False
+        if paths == (PATH,) and mended:
+            return _allowed(movement)
+    text = f"the configuration of {movement.ref} is broken: {error.message}"
+    return _refusal(movement, Mode.ENFORCE, Code.CONFIG_INVALID, text, hint=f"first commit a change that mends {PATH} alone")
+
+
+def _caught_up(grounds: Grounds, movement: Movement) -> bool:
+    """Whether the authority already has what the ref would move to: it was judged there."""
+    copy = grounds.copies.get(movement.ref)
+    if copy is None or copy == movement.old:
+        return False
+    return history.is_ancestor(grounds.repo, movement.new, copy)
+
+
+def _of_chain(grounds: Grounds, movement: Movement, base: BaseConfig, apart: history.Divergence) -> Decision:
+    """One span if evidence spans it; else a path of spans along the first parents, each with its own evidence."""
+    chain = _chain(grounds, movement, apart)
+    whole = judge_span(grounds, movement, base, _span(movement, chain, 0, len(chain) - 1), apart.ahead)
+    if whole.allowed or len(chain) == 2:
+        return whole
+    reached = _reached_by_path(grounds, movement, base, chain, apart.ahead)
+    if reached == len(chain) - 1:
+        return msgspec.structs.replace(whole, allowed=True, reasons=(), evaluations=())
+    unexplained = any(found.code in (Code.MISSING, Code.UNTASKED) for found in whole.refusals)
+    if reached == 0 or not unexplained:
+        return whole
+    step = _span(movement, chain, reached, reached + 1)
+    return judge_span(grounds, movement, base, step, _between(apart.ahead, step))
+
+
+def _span(movement: Movement, chain: Sequence[Commit], start: int, end: int) -> Span:
+    return Span(ref=movement.ref, old=chain[start], new=chain[end])
+
+
+def _chain(grounds: Grounds, movement: Movement, apart: history.Divergence) -> tuple[Commit, ...]:
+    """The first-parent chain from old to new, or just the two where old is not on it."""
+    by_id = {entry.id: entry for entry in apart.ahead}
+    links: list[Commit] = []
+    name = movement.new
+    while name in by_id:
+        entry = by_id[name]
+        links.append(commit_of(entry))
+        if not entry.parents:
+            break
+        name = entry.parents[0]
+    old = Commit(id=movement.old, tree=_tree(grounds, movement.old))
+    return (old, *reversed(links)) if name == movement.old else (old, links[0])
+
+
+def commit_of(entry: history.Entry) -> Commit:
+    """A log's entry as the gate sees it."""
+    return Commit(id=entry.id, tree=entry.tree, parents=entry.parents, tasks=entry.trailers)
+
+
+def _tree(grounds: Grounds, commit: str) -> str:
+    found = read(grounds.objects, f"{commit}:")
+    return found.id if found is not None else ""
+
+
+def _reached_by_path(
+    grounds: Grounds, movement: Movement, base: BaseConfig, chain: Sequence[Commit], ahead: Sequence[history.Entry]
+) -> int:
+    """The furthest position of ``chain`` that a path of allowed spans leads to from its start."""
+    reached = {0}
+    for end in range(1, len(chain)):
+        starts = {end - 1} | evidenced_starts(grounds, movement.ref, chain, end)
+        for start in sorted(starts & reached, reverse=True):
+            span = _span(movement, chain, start, end)
+            if judge_span(grounds, movement, base, span, _between(ahead, span)).allowed:
+                reached.add(end)
+                break
+    return max(reached)
+
+
+def evidenced_starts(grounds: Grounds, ref: str, chain: Sequence[Commit], end: int) -> set[int]:
+    """The positions of ``chain`` that evaluations of the tree at ``end`` took for their base."""
+    known = grounds.evidence.evaluations([chain[end].tree], canonical_only=True)
+    bases = {stored.evaluation.subject.base for stored in known if stored.evaluation.subject.ref == ref}
+    return {position for position in range(end) if chain[position].id in bases}
+
+
+def judge_span(
+    grounds: Grounds, movement: Movement, base: BaseConfig, span: Span, entries: Sequence[history.Entry]
+) -> Decision:
+    """The decision on one span, whose commits are ``entries``; what only a refusal needs is gathered only after one."""
+    new = span.new
+    problem, privileged = _configuration(grounds, base, new)
+    evaluations = grounds.evidence.evaluations([new.tree], canonical_only=True)
+    tasks, from_trailers = _tasks(grounds, movement, base, span, entries, evaluations)
+    facts = Facts(
+        span=span,
+        policy=policy_of(base.config),
+        tasks=tuple(task_facts(grounds, base, span.ref, task) for task in tasks),
+        evaluations=tuple(evaluations),
+        privileged=(*privileged, *_altered_texts(grounds, base, new, tasks)),
+        config_problem=problem,
+        where=_where(movement, new, base.config, tasks),
+        into=movement.into,
+    )
+    decision = decide(facts)
+    if not decision.reasons:
+        return decision
+    return decide(_nearer(grounds, movement, base, facts, entries, exemptible=not from_trailers))
+
+
+def _between(ahead: Sequence[history.Entry], span: Span) -> tuple[history.Entry, ...]:
+    """The commits of ``ahead`` that are reachable from the span's end and not from its start."""
+    by_id = {entry.id: entry for entry in ahead}
+    before = set(_reached(by_id, span.old.id))
+    return tuple(by_id[name] for name in _reached(by_id, span.new.id) if name not in before)
+
+
+def _reached(by_id: dict[str, history.Entry], start: str) -> list[str]:
+    seen: dict[str, None] = {}
+    waiting = [start]
+    while waiting:
+        name = waiting.pop()
+        if name in by_id and name not in seen:
+            seen[name] = None
+            waiting.extend(by_id[name].parents)
+    return list(seen)
+
+
+def policy_of(config: Config) -> Policy:
+    """What ``config`` demands of a movement."""
+    return Policy(
+        mode=config.mode,
+        repository=config.repository,
+        untasked_refuses=config.untasked is Untasked.REFUSE,
+        untasked_verifies=config.untasked is Untasked.VERIFY,
+        verification_required=config.verification is Verification.REQUIRED,
+        verification_digest=config.verification_digest,
+        verification_count=len(config.verify),
+    )
+
+
+def _configuration(grounds: Grounds, base: BaseConfig, new: Commit) -> tuple[str, tuple[str, ...]]:
+    """Why the new tip's configuration is unusable ("" if it is not), and what to say loudly of a change of it."""
+    found = read(grounds.objects, f"{new.id}:{PATH}")
+    if found is not None and found.id == base.blob:
+        return "", ()
+    if found is None:
+        return "", (f"{PATH} is removed: the branch will no longer be protected; judged by {base.commit[:12]}'s",)
+    try:
+        config_at(grounds.repo, grounds.objects, new.id)
+    except ConfigInvalid as error:
+        return error.message, ()
+    return "", (f"{PATH} is changed by this movement; it is judged by the version of {base.commit[:12]}",)
+
+
+def _altered_texts(grounds: Grounds, base: BaseConfig, new: Commit, tasks: Sequence[str]) -> tuple[str, ...]:
+    if base.config.task_path is None:
+        return ()
+    said = []
+    for task in tasks:
+        path = task_path(base.config, task)
+        before, after = grounds.objects.read_many([f"{base.commit}:{path}", f"{new.id}:{path}"])
+        if before is not None and (after is None or after.id != before.id):
+            said.append(f"{path} is changed by this movement; task {task} is judged by the text of {base.commit[:12]}")
+    return tuple(said)
+
+
+def _tasks(
+    grounds: Grounds,
+    movement: Movement,
+    base: BaseConfig,
+    span: Span,
+    entries: Sequence[history.Entry],
+    evaluations: Sequence[Stored],
+) -> tuple[tuple[str, ...], bool]:
+    """The tasks of a span, and whether trailers named them: trailers, else matching evidence, else the branch's name."""
+    named = movement.tasks or _trailers(grounds, movement, entries)
+    if named:
+        return named, True
+    repository = base.config.repository
+    matching = [stored.evaluation for stored in evaluations if covers(stored.evaluation, span, repository)]
+    by_evidence = tuple(sorted({evaluation.task for evaluation in matching if evaluation.task}))
+    if by_evidence:
+        return by_evidence, False
+    by_branch = task_of_branch(base.config, movement.source)
+    return ((by_branch,) if by_branch else ()), False
+
+
+def _trailers(grounds: Grounds, movement: Movement, entries: Sequence[history.Entry]) -> tuple[str, ...]:
+    bearing = [entry for entry in entries if entry.trailers]
+    elsewhere = [tip for ref, tip in {**grounds.protected, **grounds.copies}.items() if ref != movement.ref]
+    copy = grounds.copies.get(movement.ref)
+    excluded = [tip for tip in (*elsewhere, *([copy] if copy else [])) if tip != movement.old]
+    if bearing and excluded:
+        counted = history.not_contained(grounds.repo, movement.new, excluded)
+        bearing = [entry for entry in bearing if entry.id in counted]
+    return tuple(sorted({value for entry in bearing for value in entry.trailers}))
+
+
+def task_of_branch(config: Config, branch: str) -> str:
+    """The task that a branch's name stands for under the ``branches:`` pattern, or ""."""
+    if not config.branches or not branch:
+        return ""
+    before, after = config.branches.split("{task}")
+    fits = branch.startswith(before) and branch.endswith(after) and len(branch) > len(before) + len(after)
+    return branch[len(before) : len(branch) - len(after)] if fits else ""
+
+
+def task_facts(grounds: Grounds, base: BaseConfig, ref: str, task: str) -> TaskFacts:
+    """How ``task`` and its contract stand on ``base``, the tip of ``ref``."""
+    try:
+        digest = digest_at(grounds.repo, grounds.objects, base, check_task_id(task))
+    except EvalsError as error:
+        return TaskFacts(task=task, state=ContractState.UNREADABLE, problem=error.message)
+    stands = standing(grounds.evidence, task, digest, base.config.repository)
+    state = stands.state
+    if grounds.frozen_ever and digest in {frozen.freeze.digest for frozen in stands.known}:
+        state = ContractState.FROZEN
+    spent = ""
+    if state is ContractState.FROZEN:
+        same = [frozen for frozen in stands.known if frozen.freeze.digest == digest]
+        spent = next(iter(deliveries(grounds.repo, grounds.evidence, base, ref, same)), "")
+    return TaskFacts(task=task, state=state, digest=digest, spent_by=spent)
+
+
+def _where(movement: Movement, new: Commit, config: Config, tasks: Sequence[str]) -> str:
+    """The options with which `run` evaluates the change."""
+    if movement.source and movement.source == (config.branches or "").replace("{task}", tasks[0] if tasks else ""):
+        return movement.into.strip()
+    named = f"--branch {movement.source}" if movement.source else f"--commit {new.id[:12]}"
+    return f"{named}{movement.into}"
+
+
+def _nearer(
+    grounds: Grounds,
+    movement: Movement,
+    base: BaseConfig,
+    facts: Facts,
+    entries: Sequence[history.Entry],
+    *,
+    exemptible: bool,
+) -> Facts:
+    """``facts`` with what a refusal needs: evaluations near the change, tasks they name, and whether it is exempt."""
+    span = facts.span
+    near = [span.new.tree, span.new.id, *span.new.parents[1:], *(entry.id for entry in entries[:NEAR_LIMIT])]
+    evaluations = tuple(grounds.evidence.evaluations(near))
+    tasks = facts.tasks
+    if not tasks:
+        named = {
+            stored.evaluation.task
+            for stored in evaluations
+            if stored.evaluation.task and stored.evaluation.subject.ref == span.ref
+        }
+        tasks = tuple(task_facts(grounds, base, span.ref, task) for task in sorted(named))
+    exempt = undo.exemption(grounds.repo, grounds.objects, base, span) if exemptible else ""
+    where = _where(movement, span.new, base.config, [task.task for task in tasks])
+    return msgspec.structs.replace(facts, evaluations=evaluations, tasks=tasks, exempt=exempt, where=where)

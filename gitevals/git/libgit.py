@@ -1,0 +1,76 @@
+"""Objects by libgit2: no process, for repositories whose formats it knows. The only file that imports pygit2."""
+
+from collections.abc import Sequence
+
+import pygit2
+from pygit2.enums import ObjectType, RepositoryOpenFlag
+
+from gitevals.errors import CannotTell
+from gitevals.git.objects import GitObject, Name, NewObject, parse_name
+from gitevals.git.repo import Repo
+
+# libgit2 opens by path alone: it would not see the objects of a push that git keeps apart until a hook has agreed.
+_ELSEWHERE = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
+_TYPES = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB, "tag": ObjectType.TAG}
+_KINDS = {int(number): kind for kind, number in _TYPES.items()}
+
+
+class LibgitObjects:
+    """`gitevals.git.objects.Objects` by libgit2, which knows SHA-1 only."""
+
+    object_format = "sha1"
+
+    def __init__(self, repository: pygit2.Repository) -> None:
+        self._repository = repository
+
+    def read_many(self, names: Sequence[str]) -> list[GitObject | None]:
+        """The object for each name, None where there is none."""
+        return [self._read(name) for name in names]
+
+    def write_many(self, objects: Sequence[NewObject]) -> list[str]:
+        """The hex id of each object, after all of them are in the database."""
+        try:
+            return [str(self._repository.write(_TYPES[new.kind], new.body)) for new in objects]
+        except (pygit2.GitError, OSError) as error:
+            raise CannotTell(f"libgit2 cannot write an object: {error}") from error
+
+    def close(self) -> None:
+        """Let go of libgit2's file handles."""
+        self._repository.free()
+
+    def _read(self, name: str) -> GitObject | None:
+        parsed = parse_name(name, self.object_format)
+        if parsed is None:
+            return None
+        try:
+            found = parsed.id if parsed.path is None else self._find(parsed)
+            kind, body = self._repository.read(found)
+        except (KeyError, pygit2.InvalidSpecError):  # the latter: a tag of what has no tree
+            return None
+        except (pygit2.GitError, OSError) as error:
+            raise CannotTell(f"libgit2 cannot read {name}: {error}", hint="look for damage with `git fsck`") from error
+        return GitObject(str(found), _KINDS[int(kind)], body)
+
+    def _find(self, name: Name) -> str | pygit2.Oid:
+        found = self._repository[name.id]
+        if isinstance(found, pygit2.Commit | pygit2.Tag):
+            found = found.peel(pygit2.Tree)
+        if not isinstance(found, pygit2.Tree):
+            raise KeyError(name.id)
+        for part in name.path.split("/") if name.path else ():
+            if not isinstance(found, pygit2.Tree) or "\0" in part:
+                raise KeyError(part)
+            found = found[part]
+        return found.id
+
+
+def open_objects(repo: Repo) -> LibgitObjects | None:
+    """The objects of ``repo``, or None where libgit2 would refuse, see too little or fetch nothing promised."""
+    if any(name in repo.env for name in _ELSEWHERE):
+        return None
+    try:
+        repository = pygit2.Repository(repo.git_dir, RepositoryOpenFlag.NO_SEARCH)
+        promised = "extensions.partialclone" in repository.config
+    except (pygit2.GitError, OSError):
+        return None
+    return None if promised else LibgitObjects(repository)

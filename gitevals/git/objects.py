@@ -1,0 +1,103 @@
+"""Read and write git objects through one small interface that libgit2 and git's plumbing both serve."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from gitevals.errors import CannotTell, ObjectMissing
+from gitevals.git.repo import Repo
+
+Implementation = Literal["libgit2", "plumbing"]
+
+
+class GitObject(msgspec.Struct, frozen=True):
+    """An object as stored: its hex id, its kind (``blob``, ``tree``, ``commit``, ``tag``), its body without header."""
+
+    id: str
+    kind: str
+    body: bytes
+
+
+class NewObject(msgspec.Struct, frozen=True):
+    """An object to write; the kind as in `GitObject`, the body is taken as it is."""
+
+    kind: str
+    body: bytes
+
+
+class Name(msgspec.Struct, frozen=True):
+    """What to read: the object ``id``, or what stands at ``path`` below it (``""`` is its root tree)."""
+
+    id: str
+    path: str | None
+
+
+class Objects(Protocol):
+    """An open object database."""
+
+    @property
+    def object_format(self) -> str:
+        """``sha1`` or ``sha256``."""
+
+    def read_many(self, names: Sequence[str]) -> list[GitObject | None]:
+        """The object for each name, None where there is none.
+
+        A name is a full lower-case hex id, or ``<id>:<path>`` with the id of a commit, tag or tree.
+        """
+
+    def write_many(self, objects: Sequence[NewObject]) -> list[str]:
+        """The hex id of each object, after all of them are in the database."""
+
+
+def read(objects: Objects, name: str) -> GitObject | None:
+    """The object called ``name``, or None."""
+    return objects.read_many([name])[0]
+
+
+def require(objects: Objects, name: str) -> GitObject:
+    """The object called ``name``; `ObjectMissing` where there is none."""
+    found = read(objects, name)
+    if found is None:
+        raise ObjectMissing(f"object {name} is missing", hint="fetch it again, or look with `git fsck`")
+    return found
+
+
+def parse_name(name: str, object_format: str) -> Name | None:
+    """``name`` taken apart; None for what is no name here (an abbreviated id, a ref), although git would read it."""
+    object_id, colon, path = name.partition(":")
+    if not _FULL_ID[object_format].fullmatch(object_id) or _LONE_SURROGATE.search(path):
+        return None
+    return Name(object_id, path if colon else None)
+
+
+@contextlib.contextmanager
+def opened(repo: Repo, using: Implementation | None = None) -> Iterator[Objects]:
+    """The objects of ``repo``, by libgit2 where it can serve them and by plumbing elsewhere, unless ``using`` says."""
+    with contextlib.closing(_open(repo, using)) as objects:
+        yield objects
+
+
+class _Closable(Objects, Protocol):
+    def close(self) -> None: ...
+
+
+def _open(repo: Repo, using: Implementation | None) -> _Closable:
+    # Imported here because pygit2 alone costs a hook more than its whole budget.
+    if using != "plumbing":
+        from gitevals.git import libgit
+
+        found = libgit.open_objects(repo)
+        if found is not None:
+            return found
+        if using == "libgit2":
+            raise CannotTell(f"libgit2 cannot serve the objects of {repo.git_dir!r}")
+    from gitevals.git import plumbing
+
+    return plumbing.PlumbingObjects(repo)
+
+
+_LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # what surrogateescape never makes of a path's bytes
+_FULL_ID = {"sha1": re.compile("[0-9a-f]{40}"), "sha256": re.compile("[0-9a-f]{64}")}

@@ -1,0 +1,84 @@
+"""Refs, read by ``for-each-ref`` and moved by ``update-ref``: right in every ref format, and seen by hooks."""
+
+import os
+import subprocess
+
+from gitevals.errors import BadInput, GitFailed
+from gitevals.git.repo import Repo
+
+
+def values(repo: Repo, *patterns: str) -> dict[str, str]:
+    """The id of each ref that a pattern names in full, or that stands below a pattern ending in a slash."""
+    if not patterns:
+        return {}
+    listed = repo.text("for-each-ref", "--format=%(objectname) %(refname)", "--", *patterns)
+    found = {name: value for value, _, name in (line.partition(" ") for line in listed.split("\n"))}
+    exact = frozenset(patterns)
+    prefixes = tuple(pattern for pattern in patterns if pattern.endswith("/"))
+    return {name: value for name, value in found.items() if name in exact or name.startswith(prefixes)}
+
+
+def update(repo: Repo, ref: str, new: str, old: str) -> bool:
+    """Move ``ref`` from ``old`` to ``new`` (`Repo.zero`: it is not there); False is a lost race, to be tried again.
+
+    Git says in English only why it failed, so the repository is asked: another value, or a lock that is there, means
+    that somebody else is writing. Where neither is seen the other may just have given up, so it is tried once more; a
+    second failure has nothing to do with others and raises `GitFailed`. A ref that stands where ``ref`` needs a
+    directory, or below it, raises `BadInput`: no retry helps.
+    """
+    failure = _swap(repo, ref, new, old)
+    if failure is None:
+        return True
+    if _is_contended(repo, ref, old):
+        return False
+    _check_way(repo, ref)
+    failure = _swap(repo, ref, new, old)
+    if failure is None:
+        return True
+    if _is_contended(repo, ref, old):
+        return False
+    raise failure
+
+
+def _swap(repo: Repo, ref: str, new: str, old: str) -> GitFailed | None:
+    command = f"update {ref}\0{new}\0{old}\0".encode("utf-8", "surrogateescape")
+    try:
+        repo.run("update-ref", "--no-deref", "--stdin", "-z", stdin=command)
+    except GitFailed as failure:
+        return failure
+    return None
+
+
+def _is_contended(repo: Repo, ref: str, old: str) -> bool:
+    if values(repo, ref).get(ref, repo.zero) != old:
+        return True
+    locks = (f"{ref}.lock", "reftable/tables.list.lock")
+    return any(os.path.lexists(os.path.join(repo.common_dir, lock)) for lock in locks)
+
+
+def _check_way(repo: Repo, ref: str) -> None:
+    parts = ref.split("/")
+    above = ["/".join(parts[:count]) for count in range(2, len(parts))]
+    for other in values(repo, *above, f"{ref}/"):
+        raise BadInput(
+            f"ref {other} is in the way of {ref}",
+            hint=f"keep it elsewhere (`git update-ref {_elsewhere(other)} {other}`), then `git update-ref -d {other}`",
+        )
+
+
+def _elsewhere(ref: str) -> str:
+    return f"refs/old/{ref.removeprefix('refs/')}"
+
+
+def start(repo: Repo, *patterns: str) -> "subprocess.Popen[bytes]":
+    """Start listing what `for-each-ref` matches (its own patterns, ``*`` too); read the answer with `finish`."""
+    return repo.start("for-each-ref", "--format=%(objectname) %(refname)", "--", *patterns)
+
+
+def finish(started: "subprocess.Popen[bytes]") -> dict[str, str]:
+    """The listing that was started: id by full name."""
+    output, _ = started.communicate()
+    if started.returncode != 0:
+        raise GitFailed("git for-each-ref failed: the refs cannot be read", status=started.returncode)
+    lines = output.decode("utf-8", "surrogateescape").splitlines()
+    return {name: value for value, _, name in (line.partition(" ") for line in lines)}

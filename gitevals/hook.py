@@ -1,0 +1,283 @@
+"""What a git hook starts. Every import here is paid for at each movement of a protected branch."""
+
+import os
+import subprocess
+import sys
+
+# msgspec prefers this package where it is installed, and it costs as much as the interpreter's own start.
+sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
+
+import msgspec
+
+from gitevals import gate, protection, recovery
+from gitevals.config import PATH
+from gitevals.errors import EvalsError
+from gitevals.evidence.reading import LEDGER_PATTERNS, Evidence, ledgers
+from gitevals.gate import Grounds, Movement
+from gitevals.git import history, plumbing, refs, repo
+from gitevals.model.contract import Mode
+from gitevals.model.decision import Code, Decision, reason
+from gitevals.report import decision as words
+
+HEADS = "refs/heads/"
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a hook's input: the ids as git says them, and the branch being brought in, where it is known."""
+
+    ref: str
+    old: str
+    new: str
+    source: str = ""
+
+
+def main() -> None:
+    """Answer the hook that ``sys.argv`` names; exit 0 allows, 1 refuses, anything else makes the shim refuse."""
+    sys.exit(answer(sys.argv[1:]))
+
+
+def answer(arguments: list[str]) -> int:
+    """The exit code for one hook call."""
+    event, *rest = arguments
+    try:
+        return _EVENTS[event](rest)
+    except EvalsError as error:
+        _say(f"git-evals: refused: {error.message}", *([f"  hint: {error.hint}"] if error.hint else []))
+        return 1
+
+
+def _say(*lines: str) -> None:
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.flush()
+
+
+def _here(id_length: int) -> repo.Repo:
+    """The repository a hook runs in, found without starting git: hooks run at the top of the work tree."""
+    git_dir = os.path.abspath(os.environ.get("GIT_DIR") or ".git")
+    if not os.path.isdir(git_dir):
+        return repo.discover()
+    common = git_dir
+    try:
+        with open(os.path.join(git_dir, "commondir")) as file:
+            common = os.path.normpath(os.path.join(git_dir, file.read().strip()))
+    except OSError:
+        pass
+    return repo.Repo(
+        git_dir=git_dir,
+        common_dir=common,
+        worktree=None,
+        object_format="sha256" if id_length == 64 else "sha1",
+        env=repo.environment(os.environ),
+    )
+
+
+def _reference_transaction(_: list[str]) -> int:
+    asked = [Asked(old=old, new=new, ref=ref) for old, new, ref in (line.split() for line in sys.stdin)]
+    here = _here(max(len(line.new) for line in asked if not line.new.startswith("ref:")) if asked else 40)
+    named = protection.read_list(here)
+    if named is None:
+        with _plumbing(here) as objects:
+            named = protection.refresh_list(here, objects)
+    wanted = [line for line in asked if protection.matches(named, line.ref) and not _is_housekeeping(here, line)]
+    return _judge(here, named, wanted) if wanted else 0
+
+
+def _is_housekeeping(here: repo.Repo, line: Asked) -> bool:
+    """Whether git only drops a loose ref that it has just packed: it shows up as a deletion of the branch."""
+    if line.new.strip("0") or not line.old.strip("0") or os.path.lexists(os.path.join(here.common_dir, "packed-refs.lock")):
+        return False
+    try:
+        with open(os.path.join(here.common_dir, "packed-refs"), encoding="utf-8", errors="surrogateescape") as file:
+            return any(entry.rstrip("\n") == f"{line.old} {line.ref}" for entry in file)
+    except OSError:
+        return False
+
+
+def _plumbing(here: repo.Repo) -> "_Closing":
+    return _Closing(plumbing.PlumbingObjects(here))
+
+
+class _Closing:
+    """`contextlib.closing` without its import."""
+
+    def __init__(self, objects: plumbing.PlumbingObjects) -> None:
+        self._objects = objects
+
+    def __enter__(self) -> plumbing.PlumbingObjects:
+        return self._objects
+
+    def __exit__(self, *_: object) -> None:
+        self._objects.close()
+
+
+def _judge(here: repo.Repo, named: tuple[str, ...], wanted: list[Asked], *, pushed: bool = False) -> int:
+    """Judge every protected line; the worst decides. The three questions to git are asked side by side."""
+    branches = [line.ref.removeprefix(HEADS) for line in wanted]
+    copies = [f"refs/remotes/*/{branch}" for branch in branches]
+    listing = refs.start(here, *protection.prefixes(named), *LEDGER_PATTERNS, *copies)
+    first = wanted[0]
+    started = None if first.new.startswith("ref:") else _start_log(here, first, pushed=pushed)
+    reader = here.start("cat-file", "--batch", piped=True)
+    with _Closing(plumbing.PlumbingObjects(here, reader)) as objects:
+        values = refs.finish(listing)
+        grounds = Grounds(
+            repo=here,
+            objects=objects,
+            evidence=Evidence(objects, ledgers(values)),
+            protected={ref: tip for ref, tip in values.items() if protection.matches(named, ref)},
+            copies=_copies(here, wanted, values),
+        )
+        decisions = []
+        for position, line in enumerate(wanted):
+            old = line.old if pushed else values.get(line.ref, here.zero)
+            log = started if position == 0 and started is not None and old != here.zero else None
+            decisions.append(_of_line(grounds, line, old, log))
+        if started is not None and started.stdout is not None:
+            started.stdout.close()
+            started.wait()
+        return _concluded(here, grounds, decisions, pushed=pushed)
+
+
+def _start_log(here: repo.Repo, line: Asked, *, pushed: bool) -> "subprocess.Popen[bytes] | None":
+    if not line.new.strip("0") or (pushed and not line.old.strip("0")):
+        return None
+    return history.start_divergence(here, line.old if pushed else line.ref, line.new, trailer=gate.TRAILER)
+
+
+def _of_line(grounds: Grounds, line: Asked, old: str, log: "subprocess.Popen[bytes] | None") -> Decision:
+    if line.new.startswith("ref:"):
+        found = reason(
+            Code.REWRITTEN, Mode.ENFORCE, f"{line.ref} is protected and would become a symbolic ref", hint="name another"
+        )
+        return Decision(allowed=False, ref=line.ref, old=old, new=line.new, reasons=(found,))
+    source = line.source or _source(grounds, line.new)
+    return gate.judge(grounds, Movement(ref=line.ref, old=old, new=line.new, source=source), log)
+
+
+def _source(grounds: Grounds, new: str) -> str:
+    """The branch that git says it is merging, for the name of a task."""
+    heads = {name.removeprefix("GITHEAD_"): value for name, value in os.environ.items() if name.startswith("GITHEAD_")}
+    for head, name in heads.items():
+        if head == new:
+            return name
+    found = grounds.objects.read_many([new])[0]
+    parents = [] if found is None else [row[7:].decode() for row in found.body.split(b"\n\n", 1)[0].split(b"\n") if row.startswith(b"parent ")]
+    return next((heads[parent] for parent in parents[1:] if parent in heads), "")
+
+
+def _copies(here: repo.Repo, wanted: list[Asked], values: dict[str, str]) -> dict[str, str]:
+    """The authority's copy of each ref, asked for only where some remote's copy differs from the ref's own value."""
+    kept = {}
+    for line in wanted:
+        branch = line.ref.removeprefix(HEADS)
+        found = {name: tip for name, tip in values.items() if name.startswith("refs/remotes/") and name.endswith(f"/{branch}")}
+        if any(tip != values.get(line.ref) for tip in found.values()):
+            remote = here.text("config", "--get", "evals.remote", accept=(0, 1)) or "origin"
+            copy = found.get(f"refs/remotes/{remote}/{branch}")
+            kept.update({line.ref: copy} if copy else {})
+    return kept
+
+
+def _concluded(here: repo.Repo, grounds: Grounds, decisions: list[Decision], *, pushed: bool) -> int:
+    allowed = all(decision.allowed for decision in decisions)
+    if not pushed and allowed:
+        _watch_list(grounds, decisions)
+    for decision in decisions:
+        if decision.reasons:
+            _say(*words.lines(decision))
+    if not allowed and not pushed:
+        parents = max((_parent_count(grounds, decision.new) for decision in decisions), default=0)
+        undo = recovery.command(here.git_dir, os.environ, parents)
+        _say(*([f"  undo: {undo}"] if undo else []))
+    return 0 if allowed else 1
+
+
+def _parent_count(grounds: Grounds, commit: str) -> int:
+    if commit.startswith("ref:") or not commit.strip("0"):
+        return 0
+    try:
+        found = grounds.objects.read_many([commit])[0]
+    except EvalsError:
+        return 0
+    return 0 if found is None else found.body.split(b"\n\n", 1)[0].count(b"\nparent ")
+
+
+def _watch_list(grounds: Grounds, decisions: list[Decision]) -> None:
+    """Have the protected list refreshed after this transaction if it changes the trust branch's configuration."""
+    for decision in decisions:
+        if decision.new.strip("0") and not decision.new.startswith("ref:"):
+            names = [f"{commit}:{PATH}" for commit in (decision.old, decision.new)]
+            before, after = (found and found.id for found in grounds.objects.read_many(names))
+            if before != after:
+                protection.mark_stale(grounds.repo)
+
+
+def _refresh(_: list[str]) -> int:
+    here = repo.discover()
+    with _plumbing(here) as objects:
+        protection.refresh_list(here, objects)
+    return 0
+
+
+def _pre_push(arguments: list[str]) -> int:
+    asked = []
+    for line in sys.stdin:
+        old, new, ref, source = line.split()
+        asked.append(Asked(old=old, new=new, ref=ref, source=source.removeprefix(HEADS)))
+    here = _here(len(asked[0].new) if asked else 40)
+    named = protection.read_list(here) or ()
+    wanted = [line for line in asked if protection.matches(named, line.ref)]
+    return _judge(here, named, wanted, pushed=True) if wanted else 0
+
+
+def _pre_commit(arguments: list[str]) -> int:
+    here = repo.discover()
+    merging = os.path.join(here.git_dir, "MERGE_HEAD")
+    heads = []
+    if os.path.exists(merging):
+        with open(merging) as file:
+            heads = file.read().split()
+    return _of_index(here, arguments[0], heads)
+
+
+def _pre_merge_commit(arguments: list[str]) -> int:
+    heads = [name.removeprefix("GITHEAD_") for name in os.environ if name.startswith("GITHEAD_")]
+    return _of_index(repo.discover(), arguments[0], heads)
+
+
+def _of_index(here: repo.Repo, branch: str, heads: list[str]) -> int:
+    """Judge the commit that is about to be made, by making one of the same tree and parents that no ref names."""
+    tip = here.text("rev-parse", "--verify", "--quiet", "HEAD^{commit}", accept=(0, 1, 128))
+    if not tip:
+        return 0
+    index = {"GIT_INDEX_FILE": os.path.abspath(os.environ["GIT_INDEX_FILE"])} if "GIT_INDEX_FILE" in os.environ else {}
+    tree = here.run("write-tree", env=index).stdout.decode().strip()
+    parents = [option for parent in (tip, *heads) for option in ("-p", parent)]
+    made = here.run("commit-tree", tree, *parents, "-m", "candidate judged by git-evals", env=_CANDIDATE)
+    candidate = made.stdout.decode().strip()
+    named = protection.read_list(here)
+    if named is None:
+        with _plumbing(here) as objects:
+            named = protection.refresh_list(here, objects)
+    if not protection.matches(named, branch):
+        return 0
+    return _judge(here, named, [Asked(ref=branch, old=tip, new=candidate)])
+
+
+# Fixed, so that judging the same change twice makes one object.
+_CANDIDATE = {
+    "GIT_AUTHOR_NAME": "git-evals",
+    "GIT_AUTHOR_EMAIL": "candidate@git-evals.invalid",
+    "GIT_AUTHOR_DATE": "@946684800 +0000",
+    "GIT_COMMITTER_NAME": "git-evals",
+    "GIT_COMMITTER_EMAIL": "candidate@git-evals.invalid",
+    "GIT_COMMITTER_DATE": "@946684800 +0000",
+}
+
+_EVENTS = {
+    "reference-transaction": _reference_transaction,
+    "refresh": _refresh,
+    "pre-push": _pre_push,
+    "pre-commit": _pre_commit,
+    "pre-merge-commit": _pre_merge_commit,
+}

@@ -1,0 +1,370 @@
+"""What the gate says of one movement: the table of reasons, and the pure function that decides."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from gitevals.model.contract import Mode
+from gitevals.model.evaluation import Finding, Stored
+from gitevals.model.movement import Commit, Span, covers, deciding, same_key
+from gitevals.model.result import Result
+
+SCHEMA = 1
+
+
+class Severity(StrEnum):
+    """Whether a reason refuses the movement or is only said."""
+
+    REFUSE = "refuse"
+    NOTE = "note"
+
+
+class Code(StrEnum):
+    """Every reason the gate can give."""
+
+    MISSING = "missing"
+    UNVERIFIABLE = "unverifiable"
+    DISPUTED = "disputed"
+    STALE_HEAD = "stale_head"
+    STALE_BASE = "stale_base"
+    STALE_TREE = "stale_tree"
+    STALE_CONTRACT = "stale_contract"
+    CONTRACT_MISSING = "contract_missing"
+    CONTRACT_CONFLICT = "contract_conflict"
+    CONTRACT_SPENT = "contract_spent"
+    VERIFICATION = "verification"
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"
+    NOT_RUN = "not_run"
+    UNTASKED = "untasked"
+    DELETED = "deleted"
+    REWRITTEN = "rewritten"
+    CONFIG_CHANGE = "config_change"
+    CONFIG_INVALID = "config_invalid"
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """How a reason weighs in ``enforce`` and in the lenient modes, the exit of ``verify``, and the command that helps."""
+
+    enforce: Severity
+    lenient: Severity
+    exit_code: int
+    hint: str
+
+
+_REFUSE, _NOTE = Severity.REFUSE, Severity.NOTE
+RULES: dict[Code, Rule] = {
+    Code.MISSING: Rule(_REFUSE, _NOTE, 3, "git evals run {task} {where}"),
+    Code.UNVERIFIABLE: Rule(_REFUSE, _REFUSE, 3, "git fsck --connectivity-only"),
+    Code.DISPUTED: Rule(_REFUSE, _NOTE, 1, "git evals run {task} {where} --force"),
+    Code.STALE_HEAD: Rule(_REFUSE, _NOTE, 3, "git evals run {task} {where}"),
+    Code.STALE_BASE: Rule(_REFUSE, _NOTE, 3, "git evals run {task} {where}"),
+    Code.STALE_TREE: Rule(_REFUSE, _NOTE, 3, "git evals run {task} {where}"),
+    Code.STALE_CONTRACT: Rule(_REFUSE, _NOTE, 3, "git evals freeze {task}{into} && git evals run {task} {where}"),
+    Code.CONTRACT_MISSING: Rule(_REFUSE, _NOTE, 3, "git evals freeze {task}{into} && git evals run {task} {where}"),
+    Code.CONTRACT_CONFLICT: Rule(_REFUSE, _NOTE, 1, "git evals freeze {task}{into}"),
+    Code.CONTRACT_SPENT: Rule(_REFUSE, _NOTE, 1, "git evals reopen {task}{into} --reason TEXT"),
+    Code.VERIFICATION: Rule(_REFUSE, _REFUSE, 1, "git evals run --verify-only {where}"),
+    Code.FAILED: Rule(_REFUSE, _NOTE, 1, "git evals report {task} --feedback"),
+    Code.INCONCLUSIVE: Rule(_REFUSE, _NOTE, 3, "git evals report {task}"),
+    Code.NOT_RUN: Rule(_REFUSE, _NOTE, 3, "git evals report {task}"),
+    Code.UNTASKED: Rule(_REFUSE, _NOTE, 1, "add a `Task: <id>` trailer, or `git evals merge BRANCH --task <id>`"),
+    Code.DELETED: Rule(_REFUSE, _NOTE, 1, "protected branches are not deleted; remove it from `protect:` first"),
+    Code.REWRITTEN: Rule(_REFUSE, _NOTE, 1, "bring the change in on top: git revert, or git evals merge"),
+    Code.CONFIG_CHANGE: Rule(_NOTE, _NOTE, 1, ""),
+    Code.CONFIG_INVALID: Rule(_REFUSE, _REFUSE, 1, "mend .gitevals.yaml in the change, then try again"),
+}
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason: what it says, how it weighs, and the one command that helps."""
+
+    code: Code
+    severity: Severity
+    message: str
+    hint: str = ""
+    task: str = ""
+    criterion: str = ""
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """What evidence must be about to count for a movement."""
+
+    ref: str
+    base: str
+    tree: str
+    contracts: tuple[str, ...] = ()
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """Allowed unless a reason refuses; ``evaluations`` are the ids it rests on; ``trust`` how they were believed."""
+
+    schema: int = SCHEMA
+    allowed: bool
+    key: Key | None = None
+    ref: str
+    old: str
+    new: str
+    mode: Mode | None = None
+    tasks: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    evaluations: tuple[str, ...] = ()
+    trust: str = "unsigned"
+
+    @property
+    def refusals(self) -> tuple[Reason, ...]:
+        """The reasons that refuse."""
+        return tuple(reason for reason in self.reasons if reason.severity is Severity.REFUSE)
+
+    @property
+    def exit_code(self) -> int:
+        """0 allowed; 1 if any refusal is a plain no, else 3: it could not be told."""
+        codes = {RULES[reason.code].exit_code for reason in self.refusals}
+        return 0 if not codes else min(codes)
+
+
+class ContractState(StrEnum):
+    """How the frozen contract of a task stands to what its base says now."""
+
+    FROZEN = "frozen"
+    MISSING = "missing"
+    CONFLICT = "conflict"
+    OUT_OF_DATE = "out_of_date"
+    UNREADABLE = "unreadable"
+
+
+class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one task of a movement; ``digest`` is the base's content, ``spent_by`` an earlier delivery."""
+
+    task: str
+    state: ContractState
+    digest: str = ""
+    spent_by: str = ""
+    problem: str = ""
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """What the base's configuration demands of a movement."""
+
+    mode: Mode
+    repository: str
+    untasked_refuses: bool = True
+    untasked_verifies: bool = True
+    verification_required: bool = True
+    verification_digest: str = ""
+    verification_count: int = 0
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the decision on one span rests on.
+
+    ``exempt`` says why verification alone counts ("" if it does not); ``privileged`` names altered files that the
+    gate reads; ``where`` is the option that names the change to `run`, ``into`` the one that names the target.
+    """
+
+    span: Span
+    policy: Policy
+    tasks: tuple[TaskFacts, ...] = ()
+    evaluations: tuple[Stored, ...] = ()
+    exempt: str = ""
+    privileged: tuple[str, ...] = ()
+    config_problem: str = ""
+    where: str = ""
+    into: str = ""
+
+
+def reason(code: Code, mode: Mode, message: str, *, hint: str = "", task: str = "", criterion: str = "") -> Reason:
+    """A reason weighed by the one table."""
+    rule = RULES[code]
+    severity = rule.enforce if mode is Mode.ENFORCE else rule.lenient
+    return Reason(code=code, severity=severity, message=message, hint=hint, task=task, criterion=criterion)
+
+
+def decide(facts: Facts) -> Decision:
+    """Whether the span may happen, and every reason against it or worth saying."""
+    tasks = () if facts.exempt else facts.tasks
+    reasons: list[Reason] = []
+    used: list[str] = []
+    if facts.config_problem:
+        reasons.append(_said(facts, Code.CONFIG_INVALID, f"the new configuration is refused: {facts.config_problem}"))
+    reasons += [_said(facts, Code.CONFIG_CHANGE, text) for text in facts.privileged]
+    reasons += _of_verification(facts, tasks, used)
+    if facts.policy.mode is not Mode.OFF:
+        reasons += [found for task in tasks for found in _of_task(facts, task, used)]
+        reasons += [] if tasks or facts.exempt else _of_untasked(facts)
+    span = facts.span
+    contracts = tuple(sorted(task.digest for task in tasks if task.digest))
+    return Decision(
+        allowed=all(found.severity is Severity.NOTE for found in reasons),
+        key=Key(ref=span.ref, base=span.old.id, tree=span.new.tree, contracts=contracts),
+        ref=span.ref,
+        old=span.old.id,
+        new=span.new.id,
+        mode=facts.policy.mode,
+        tasks=tuple(task.task for task in tasks),
+        reasons=tuple(reasons),
+        evaluations=tuple(dict.fromkeys(used)),
+    )
+
+
+def _said(facts: Facts, code: Code, message: str, *, task: str = "", criterion: str = "", verify: bool = False) -> Reason:
+    hint = RULES[code].hint.format(task=task, where=facts.where, into=facts.into)
+    return reason(code, facts.policy.mode, message, hint=" ".join(hint.split()), task=task, criterion=criterion)
+
+
+def _of_key(facts: Facts) -> list[Stored]:
+    repository = facts.policy.repository
+    return [stored for stored in facts.evaluations if same_key(stored.evaluation, facts.span, repository)]
+
+
+def verification_of(evaluations: Sequence[Stored], verification_digest: str) -> tuple[Result | None, list[Stored]]:
+    """What the deciding evaluations of one key say of project verification (None: nothing), and which they are."""
+    known = list(evaluations)
+    group = [stored for stored in known if stored.evaluation.verification_digest == verification_digest]
+    final = deciding(known, group)
+    results = {stored.evaluation.verification_result for stored in final}
+    for result in (Result.FAILED, Result.INCONCLUSIVE, Result.NOT_RUN, Result.PASSED):
+        if result in results:
+            return result, final
+    return None, final
+
+
+def _of_verification(facts: Facts, tasks: Sequence[TaskFacts], used: list[str]) -> list[Reason]:
+    if facts.policy.verification_count == 0:
+        return []
+    result, final = verification_of(_of_key(facts), facts.policy.verification_digest)
+    used += [stored.id for stored in final]
+    if result is Result.PASSED:
+        return []
+    if result is Result.FAILED:
+        failed = [run.id for stored in final for run in stored.evaluation.verification if run.result is Result.FAILED]
+        text = f"project verification failed on this change: {', '.join(dict.fromkeys(failed))}"
+        return [_said(facts, Code.VERIFICATION, text)]
+    judged_by_task = bool(tasks) and facts.policy.mode is Mode.ENFORCE
+    if judged_by_task or not facts.policy.verification_required:
+        return []
+    said = "was not run" if result is None else "came to no result"
+    return [_said(facts, Code.VERIFICATION, f"project verification {said} on this change{_exemption(facts)}")]
+
+
+def _exemption(facts: Facts) -> str:
+    return f" ({facts.exempt}: verification alone is needed)" if facts.exempt else ""
+
+
+def _of_untasked(facts: Facts) -> list[Reason]:
+    policy = facts.policy
+    if policy.untasked_refuses or (policy.untasked_verifies and policy.verification_count == 0):
+        return [_said(facts, Code.UNTASKED, "no task is named for this change")]
+    return []
+
+
+def _of_task(facts: Facts, task: TaskFacts, used: list[str]) -> list[Reason]:
+    contract = _of_contract(facts, task)
+    if task.state in (ContractState.UNREADABLE, ContractState.OUT_OF_DATE, ContractState.CONFLICT):
+        return contract
+    own = [stored for stored in _of_key(facts) if stored.evaluation.task == task.task]
+    group = [
+        stored
+        for stored in own
+        if stored.evaluation.contract == task.digest and covers(stored.evaluation, facts.span, facts.policy.repository)
+    ]
+    final = deciding(list(facts.evaluations), group)
+    used += [stored.id for stored in final]
+    if contract and not final:
+        return contract
+    return contract + (_of_results(facts, task, final) if final else _of_absence(facts, task))
+
+
+def _of_contract(facts: Facts, task: TaskFacts) -> list[Reason]:
+    name = f"task {task.task}"
+    texts = {
+        ContractState.UNREADABLE: (Code.CONTRACT_MISSING, f"{name}: {task.problem}"),
+        ContractState.MISSING: (Code.CONTRACT_MISSING, f"{name}: its contract was never frozen"),
+        ContractState.CONFLICT: (Code.CONTRACT_CONFLICT, f"{name}: several different contracts are frozen"),
+        ContractState.OUT_OF_DATE: (
+            Code.STALE_CONTRACT,
+            f"{name}: its frozen contract is out of date with {facts.span.ref}",
+        ),
+    }
+    if task.state in texts:
+        code, text = texts[task.state]
+        return [_said(facts, code, text, task=task.task)]
+    if task.spent_by:
+        text = f"{name}: its contract was already delivered by {task.spent_by[:12]}"
+        return [_said(facts, Code.CONTRACT_SPENT, text, task=task.task)]
+    return []
+
+
+def _of_results(facts: Facts, task: TaskFacts, final: Sequence[Stored]) -> list[Reason]:
+    results = {stored.evaluation.result for stored in final}
+    if results == {Result.PASSED}:
+        return []
+    if len(results) > 1:
+        ids = ", ".join(stored.id[:12] for stored in final)
+        text = f"task {task.task}: evaluations that did not see each other differ ({ids})"
+        return [_said(facts, Code.DISPUTED, text, task=task.task)]
+    evaluation = final[0].evaluation
+    found = [
+        _of_finding(facts, task, finding, evaluation.subject.head)
+        for finding in evaluation.findings
+        if finding.result is not Result.PASSED
+    ]
+    broken = [entry for entry in found if entry.code is Code(evaluation.result)] or found
+    if broken:
+        return broken
+    why = evaluation.reason or "project verification did not pass"
+    text = f"task {task.task}: {evaluation.result.replace('_', ' ')} on {evaluation.subject.head[:12]}: {why}"
+    return [_said(facts, Code(evaluation.result), text, task=task.task)]
+
+
+def _of_finding(facts: Facts, task: TaskFacts, finding: Finding, head: str) -> Reason:
+    code = Code(finding.result)
+    why = f" ({finding.reason})" if finding.reason else ""
+    text = f"task {task.task}: {finding.criterion} {finding.result.replace('_', ' ')} on {head[:12]}{why}"
+    return _said(facts, code, text, task=task.task, criterion=finding.criterion)
+
+
+def _of_absence(facts: Facts, task: TaskFacts) -> list[Reason]:
+    """Why no evaluation is about this key: which part of the key moved since the nearest one, or that there is none."""
+    span, name = facts.span, f"task {task.task}"
+    known = [
+        stored.evaluation
+        for stored in facts.evaluations
+        if stored.evaluation.task == task.task
+        and stored.evaluation.subject.ref == span.ref
+        and stored.evaluation.subject.repository == facts.policy.repository
+    ]
+    if not known:
+        text = f"{name}: no evaluation of {span.new.id[:12]} on {span.old.id[:12]}"
+        return [_said(facts, Code.MISSING, text, task=task.task)]
+    nearest = max(known, key=lambda evaluation: (_nearness(evaluation.subject.base, span.old), evaluation.finished))
+    subject = nearest.subject
+    on_base = subject.base == span.old.id or subject.base_tree == span.old.tree
+    same_head = _same_head(subject.heads, span.new)
+    if on_base and subject.tree == span.new.tree and nearest.contract != task.digest:
+        text = f"{name}: evaluated under contract {nearest.contract[:12]}, now {task.digest[:12]}"
+        return [_said(facts, Code.STALE_CONTRACT, text, task=task.task)]
+    if on_base and same_head:
+        text = f"{name}: the evaluated merge of {subject.head[:12]} has another tree than this one"
+        return [_said(facts, Code.STALE_TREE, text, task=task.task)]
+    found = []
+    if not on_base:
+        text = f"{name}: evaluated on {subject.base[:12]}, but {span.ref} has moved to {span.old.id[:12]}"
+        found.append(_said(facts, Code.STALE_BASE, text, task=task.task))
+    if not same_head:
+        text = f"{name}: evaluated at {subject.head[:12]}, but the change is now {_head_of(span.new)[:12]}"
+        found.append(_said(facts, Code.STALE_HEAD, text, task=task.task))
+    return found
+
+
+def _nearness(base: str, old: Commit) -> int:
+    return 1 if base == old.id else 0
+
+
+def _same_head(heads: tuple[str, ...], new: Commit) -> bool:
+    return new.id in heads or (bool(heads) and new.parents[1:] == heads)
+
+
+def _head_of(new: Commit) -> str:
+    return new.parents[1] if len(new.parents) > 1 else new.id

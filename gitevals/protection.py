@@ -1,0 +1,88 @@
+"""Which branches are protected: the trust branch says, and a side file keeps the list for the hooks."""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from gitevals import cache
+from gitevals.config import Config
+from gitevals.contracts.reading import config_at
+from gitevals.errors import ConfigInvalid
+from gitevals.git import refs
+from gitevals.git.objects import Objects
+from gitevals.git.repo import Repo
+
+HEADS = "refs/heads/"
+LIST = "protected"
+STALE = "protected.stale"
+
+
+def trust_branch(repo: Repo) -> str | None:
+    """The full name of the branch whose configuration names the protected ones: ``evals.trustBranch``, or None."""
+    name = repo.text("config", "--get", "evals.trustBranch", accept=(0, 1))
+    if not name:
+        return None
+    return name if name.startswith("refs/") else HEADS + name
+
+
+def patterns_of(trust: str, config: Config | None) -> tuple[str, ...]:
+    """Full ref patterns (exact names, or one trailing ``/*``), the trust branch first."""
+    named = [HEADS + name for name in (config.protect if config else ())]
+    return tuple(dict.fromkeys([trust, *named]))
+
+
+def matches(patterns: Sequence[str], ref: str) -> bool:
+    """Whether ``ref`` is protected by one of ``patterns``."""
+    return any(ref.startswith(p[:-1]) and len(ref) > len(p) - 1 if p.endswith("/*") else ref == p for p in patterns)
+
+
+def prefixes(patterns: Sequence[str]) -> tuple[str, ...]:
+    """``patterns`` as `for-each-ref` takes them: a full name, or a prefix that ends in a slash."""
+    return tuple(p[:-1] if p.endswith("/*") else p for p in patterns)
+
+
+def patterns(repo: Repo, objects: Objects) -> tuple[str, ...]:
+    """The protected patterns as the trust branch's tip says now; a broken configuration protects the branch itself."""
+    trust = trust_branch(repo)
+    if trust is None:
+        return ()
+    tip = refs.values(repo, trust).get(trust)
+    try:
+        found = config_at(repo, objects, tip) if tip else None
+    except ConfigInvalid:
+        return tuple(dict.fromkeys([trust, *(read_list(repo) or ())]))
+    return patterns_of(trust, found.config if found else None)
+
+
+def read_list(repo: Repo) -> tuple[str, ...] | None:
+    """The patterns of the side file, or None where it is absent or incomplete."""
+    try:
+        lines = (cache.directory(repo.common_dir) / LIST).read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    named = tuple(line for line in lines if line and not line.startswith("#"))
+    return named if lines and lines[-1] == f"# end {len(named)}" else None
+
+
+def write_list(repo: Repo, named: Sequence[str]) -> None:
+    """Replace the side file that the hooks read; its last line counts the patterns."""
+    place = cache.directory(repo.common_dir)
+    place.mkdir(parents=True, exist_ok=True)
+    temporary = place / f".{LIST}.{os.getpid()}"
+    temporary.write_text("".join(f"{pattern}\n" for pattern in named) + f"# end {len(named)}\n")
+    temporary.replace(place / LIST)
+
+
+def refresh_list(repo: Repo, objects: Objects) -> tuple[str, ...]:
+    """Write the side file anew from the trust branch's tip."""
+    Path(cache.directory(repo.common_dir), STALE).unlink(missing_ok=True)
+    named = patterns(repo, objects)
+    write_list(repo, named)
+    return named
+
+
+def mark_stale(repo: Repo) -> None:
+    """Tell the hooks to refresh the list once the transaction in hand is over."""
+    with contextlib.suppress(OSError):
+        Path(cache.directory(repo.common_dir), STALE).touch()

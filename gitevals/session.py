@@ -1,0 +1,45 @@
+"""One command's view of a repository: opened once, handed to whatever the command calls."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from gitevals.evidence import writing
+from gitevals.evidence.reading import Evidence, gathered
+from gitevals.git import repo
+from gitevals.git.objects import Objects, opened
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A repository, its open objects, and the variables the command was started with."""
+
+    repo: repo.Repo
+    objects: Objects
+    inherited: Mapping[str, str]
+
+    def evidence(self) -> Evidence:
+        """The evidence that is here now."""
+        return gathered(self.repo, self.objects)
+
+    def store(self, repository: str) -> writing.Store:
+        """The place this clone writes records to; picks a writer id the first time."""
+        writer = writing.writer_of(self.repo, self.inherited, socket.gethostname())
+        return writing.Store(repo=self.repo, objects=self.objects, writer=writer, repository=repository)
+
+    def actor(self) -> str:
+        """Who runs the command, as git's identity tells it, or "" where none is set."""
+        name = self.repo.text("config", "--get", "user.name", accept=(0, 1))
+        email = self.repo.text("config", "--get", "user.email", accept=(0, 1))
+        return f"{name} <{email}>" if email else name
+
+
+@contextlib.contextmanager
+def session(inherited: Mapping[str, str] | None = None) -> Iterator[Session]:
+    """The session of a command that was started here."""
+    found = dict(os.environ if inherited is None else inherited)
+    here = repo.discover(inherited=found)
+    with opened(here) as objects:
+        yield Session(repo=here, objects=objects, inherited=found)

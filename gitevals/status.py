@@ -1,0 +1,135 @@
+"""How tasks stand, for displays: contract state, newest evidence, what is stale. Nothing here decides."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gitevals import verify
+from gitevals.contracts.reading import digest_at, standing, task_at
+from gitevals.errors import BadInput, EvalsError
+from gitevals.evidence.reading import Evidence
+from gitevals.git import refs
+from gitevals.model.decision import Code, Decision
+from gitevals.model.evaluation import Evaluation, Stored
+from gitevals.model.movement import deciding
+from gitevals.session import Session
+from gitevals.targets import Head, Target
+
+_STATES = {Code.MISSING: "missing", Code.DISPUTED: "disputed", Code.VERIFICATION: "failed"}
+
+
+class Tries(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of how many runs of one contract on one subject an evaluation was, in the order they came to be."""
+
+    number: int
+    count: int
+
+
+class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One task; ``evidence_state`` is ``missing stale disputed failed inconclusive not_run passed`` or ``unknown``."""
+
+    task: str
+    title: str
+    mode: str
+    contract: str
+    contract_state: str
+    evidence_state: str
+    stale_because: tuple[str, ...] = ()
+    result: str | None = None
+    subject: str | None = None
+    evaluation: str | None = None
+    tries: int = 0
+    reasons: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+
+
+def tries(evidence: Evidence, stored: Stored) -> Tries:
+    """Which try ``stored`` was among the runs of its contract on its subject."""
+    same = [entry for entry in evidence.evaluations([stored.evaluation.subject.tree or stored.evaluation.subject.head])
+            if _same_subject(entry.evaluation, stored.evaluation)]  # fmt: skip
+    ordered = sorted(same, key=lambda entry: (_depth(entry, same), entry.evaluation.finished, entry.id))
+    position = next((n for n, entry in enumerate(ordered, 1) if entry.id == stored.id), 1)
+    return Tries(number=position, count=max(1, len(ordered)))
+
+
+def _same_subject(one: Evaluation, other: Evaluation) -> bool:
+    return (one.task, one.contract, one.subject.ref, one.subject.base_tree, one.subject.tree) == (
+        other.task, other.contract, other.subject.ref, other.subject.base_tree, other.subject.tree,
+    )  # fmt: skip
+
+
+def _depth(stored: Stored, group: Sequence[Stored]) -> int:
+    """How many of ``group`` came before ``stored``, as far as ``after`` tells."""
+    by_id = {entry.id: entry for entry in group}
+    seen: set[str] = set()
+    waiting = list(stored.evaluation.after)
+    while waiting:
+        name = waiting.pop()
+        if name in by_id and name not in seen:
+            seen.add(name)
+            waiting.extend(by_id[name].evaluation.after)
+    return len(seen)
+
+
+def newest(evidence: Evidence, task: str, heads: Sequence[str] = ()) -> Stored | None:
+    """The evaluation of ``task`` that was written last: on ``heads`` if any is, else anywhere."""
+    near = [stored for stored in evidence.evaluations(list(heads)) if stored.evaluation.task == task]
+    found = near or [stored for stored in evidence.every_evaluation() if stored.evaluation.task == task]
+    final = deciding(found, found)
+    return max(final, key=lambda stored: (stored.evaluation.finished, stored.id), default=None)
+
+
+def of_task(session: Session, target: Target, task: str) -> TaskStatus:
+    """How ``task`` stands towards ``target``; its branch is found by the ``branches:`` pattern."""
+    read, _ = task_at(session.objects, target.base, task)
+    digest = digest_at(session.repo, session.objects, target.base, task)
+    evidence = session.evidence()
+    stands = standing(evidence, task, digest, target.base.config.repository)
+    head = _branch(session, target, task)
+    found = newest(evidence, task, [head.commit] if head else [])
+    decision = _decision(session, target, task, head)
+    return TaskStatus(
+        task=task,
+        title=read.title,
+        mode=target.base.config.mode,
+        contract=digest,
+        contract_state=stands.state,
+        evidence_state=_evidence_state(decision, found),
+        stale_because=tuple(reason.message for reason in decision.reasons if reason.code.startswith("stale")) if decision else (),
+        result=found.evaluation.result if found else None,
+        subject=found.evaluation.subject.head if found else None,
+        evaluation=found.id if found else None,
+        tries=tries(evidence, found).count if found else 0,
+        reasons=tuple(reason.message for reason in decision.reasons) if decision else (),
+        hints=tuple(dict.fromkeys(reason.hint for reason in decision.reasons if reason.hint)) if decision else (),
+    )
+
+
+def _branch(session: Session, target: Target, task: str) -> Head | None:
+    pattern = target.base.config.branches
+    if pattern is None:
+        return None
+    name = pattern.replace("{task}", task)
+    tip = refs.values(session.repo, f"refs/heads/{name}").get(f"refs/heads/{name}")
+    return Head(commit=tip, branch=name) if tip else None
+
+
+def _decision(session: Session, target: Target, task: str, head: Head | None) -> Decision | None:
+    if head is None:
+        return None
+    try:
+        return verify.of_change(session, target, head, [task])
+    except BadInput:
+        return None
+    except EvalsError:
+        return None
+
+
+def _evidence_state(decision: Decision | None, found: Stored | None) -> str:
+    if decision is None:
+        return found.evaluation.result if found else "missing"
+    codes = [reason.code for reason in decision.reasons if reason.code is not Code.CONFIG_CHANGE]
+    if any(code.startswith("stale") for code in codes):
+        return "stale"
+    named = next((_STATES.get(code, str(code)) for code in codes if not code.startswith("contract")), None)
+    return named or (found.evaluation.result if found else "missing")

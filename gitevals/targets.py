@@ -1,0 +1,160 @@
+"""What a person named, as exact commits: the target branch and the change that is to enter it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gitevals import protection
+from gitevals.config import PATH
+from gitevals.contracts.reading import BaseConfig, config_at
+from gitevals.errors import BadInput
+from gitevals.git import history, refs
+from gitevals.git.objects import Objects, read
+from gitevals.git.repo import Repo
+
+HEADS = "refs/heads/"
+REMOTES = "refs/remotes/"
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A branch that changes enter: full name, the ``tip`` it is judged from, its configuration, things worth saying."""
+
+    ref: str
+    tip: str
+    base: BaseConfig
+    option: str
+    notices: tuple[str, ...] = ()
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """A change: its commit, and the branch it was named by (None for a bare commit)."""
+
+    commit: str
+    branch: str | None
+
+
+def target(repo: Repo, objects: Objects, into: str | None) -> Target:
+    """The target that ``into`` names, or the default one; a target without configuration raises `BadInput`."""
+    ref, explicit = (_named(repo, into), True) if into else (_default(repo, objects), False)
+    tip, notices = _tip(repo, ref, into)
+    base = config_at(repo, objects, tip)
+    if base is None:
+        raise BadInput(
+            f"{_short(ref)} at {tip[:12]} has no {PATH}", hint=f"run `git evals init`, then commit {PATH} to {_short(ref)}"
+        )
+    option = f" --into {_short(ref)}" if explicit and ref != _default_or_none(repo, objects) else ""
+    return Target(ref=ref, tip=tip, base=base, option=option, notices=(*notices, *_differing_copy(repo, objects, base)))
+
+
+def _short(ref: str) -> str:
+    return ref.removeprefix(HEADS)
+
+
+def _named(repo: Repo, into: str) -> str:
+    """The full name of the branch that ``--into`` means; a tracking branch means the local branch of its name."""
+    name = into.removeprefix(HEADS).removeprefix(REMOTES)
+    local, tracking = HEADS + name, REMOTES + name
+    known = refs.values(repo, local, tracking)
+    if local in known or tracking not in known:
+        return local
+    return HEADS + name.partition("/")[2]
+
+
+def _default(repo: Repo, objects: Objects) -> str:
+    found = _default_or_none(repo, objects)
+    if found is None:
+        raise BadInput("no target branch is known", hint="run `git evals init`, or name one with `--into BRANCH`")
+    return found
+
+
+def _default_or_none(repo: Repo, objects: Objects) -> str | None:
+    trust = protection.trust_branch(repo) or _remote_head(repo)
+    if trust is None:
+        return None
+    tip = _tip_or_none(repo, trust)
+    base = config_at(repo, objects, tip) if tip else None
+    named = [name for name in (base.config.protect if base else ()) if not name.endswith("/*")]
+    return HEADS + named[0] if len(named) == 1 else trust
+
+
+def _remote_head(repo: Repo) -> str | None:
+    """The branch that a clone's remote calls its HEAD; in a bare repository, HEAD's own."""
+    name = repo.text("symbolic-ref", "--quiet", f"{REMOTES}{remote_of(repo)}/HEAD", accept=(0, 1, 128))
+    if name:
+        return HEADS + name.removeprefix(REMOTES).partition("/")[2]
+    bare = repo.worktree is None and repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128))
+    return bare or None
+
+
+def remote_of(repo: Repo) -> str:
+    """The authority's remote: ``evals.remote``, else ``origin``."""
+    return repo.text("config", "--get", "evals.remote", accept=(0, 1)) or "origin"
+
+
+def copies(repo: Repo, names: Sequence[str]) -> dict[str, str]:
+    """The authority's copy of each branch in ``names`` (full names), where there is one."""
+    remote = remote_of(repo)
+    tracking = {f"{REMOTES}{remote}/{_short(name)}": name for name in names}
+    known = refs.values(repo, *tracking) if tracking else {}
+    return {tracking[ref]: tip for ref, tip in known.items() if ref in tracking}
+
+
+def _tip_or_none(repo: Repo, ref: str) -> str | None:
+    return refs.values(repo, ref).get(ref) or copies(repo, [ref]).get(ref)
+
+
+def _tip(repo: Repo, ref: str, into: str | None) -> tuple[str, tuple[str, ...]]:
+    local, copy = refs.values(repo, ref).get(ref), copies(repo, [ref]).get(ref)
+    if into and into.removeprefix(REMOTES) == f"{remote_of(repo)}/{_short(ref)}" and copy and local != copy:
+        return copy, (f"judged from {into}, not from the local branch",)
+    if local is None and copy is None:
+        raise _no_branch(repo, _short(ref), option="--into")
+    if local is None and copy is not None:
+        return copy, ()
+    assert local is not None
+    if copy is not None and copy != local and history.is_ancestor(repo, local, copy):
+        tracking = f"{remote_of(repo)}/{_short(ref)}"
+        return local, (f"{tracking} is ahead of {_short(ref)}; `--into {tracking}` judges from there",)
+    return local, ()
+
+
+def _no_branch(repo: Repo, name: str, *, option: str) -> BadInput:
+    tag = f"refs/tags/{name}"
+    if tag in refs.values(repo, tag):
+        return BadInput(f'"{name}" is a tag, not a branch', hint="name a branch, or the commit with `--commit`")
+    if history.is_shallow(repo):
+        return BadInput(f'there is no branch "{name}" in this shallow clone', hint="git fetch --unshallow")
+    return BadInput(f'there is no branch "{name}"', hint=f"`git branch --all` lists what {option} can name")
+
+
+def _differing_copy(repo: Repo, objects: Objects, base: BaseConfig) -> tuple[str, ...]:
+    if repo.worktree is None:
+        return ()
+    try:
+        with open(f"{repo.worktree}/{PATH}", "rb") as file:
+            here = file.read()
+    except OSError:
+        return ()
+    judged = read(objects, base.blob)
+    if judged is None or judged.body == here:
+        return ()
+    return (f"{PATH} in the work tree differs; judged by the one in {base.commit[:12]}",)
+
+
+def branch_head(repo: Repo, branch: str) -> Head:
+    """The tip of a branch, local or tracking; anything else raises `BadInput`."""
+    name = branch.removeprefix(HEADS).removeprefix(REMOTES)
+    known = refs.values(repo, HEADS + name, REMOTES + name)
+    for ref in (HEADS + name, REMOTES + name):
+        if ref in known:
+            return Head(commit=known[ref], branch=name)
+    raise _no_branch(repo, branch, option="--branch")
+
+
+def commit_head(repo: Repo, name: str) -> Head:
+    """A commit by any name git knows; anything else raises `BadInput`."""
+    found = history.commit_of(repo, name)
+    if found is None:
+        hint = "git fetch --unshallow" if history.is_shallow(repo) else "`git log` shows what is here"
+        raise BadInput(f'"{name}" is no commit in this repository', hint=hint)
+    return Head(commit=found, branch=None)

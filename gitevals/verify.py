@@ -1,0 +1,99 @@
+"""`git evals verify`: the gate's answer to a movement, without moving or writing anything."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from gitevals import gate, integrate
+from gitevals.errors import BadInput
+from gitevals.gate import Grounds, Movement
+from gitevals.git import scratch as scratches
+from gitevals.git.plumbing import PlumbingObjects
+from gitevals.git.repo import Repo
+from gitevals.evidence.reading import Evidence
+from gitevals.model.decision import Code, Decision, Reason, Severity
+from gitevals.session import Session
+from gitevals.targets import Head, Target
+
+
+def of_movement(session: Session, ref: str, old: str, new: str, *, local: bool = True) -> Decision:
+    """The decision on a movement whose ends exist; ``local`` lets what the authority already has pass."""
+    grounds = gate.grounds(session, also=ref)
+    if not local:
+        grounds = msgspec.structs.replace(grounds, copies={})
+    return gate.judge(grounds, Movement(ref=ref, old=old, new=new))
+
+
+def of_change(session: Session, target: Target, head: Head, tasks: Sequence[str], *, given: bool = False) -> Decision:
+    """The decision on ``head`` entering ``target``; where that needs a merge, one is made in scratch."""
+    grounds = gate.grounds(session, also=target.ref)
+    ready = (
+        integrate.given(session.repo, base=target.tip, commit=head.commit)
+        if given
+        else integrate.plan(session.repo, base=target.tip, head=head.commit)
+    )
+    if ready is not None:
+        assert ready.commit is not None
+        return gate.judge(grounds, _movement(target, head, ready.commit, tasks))
+    directory = session.repo.text("config", "--get", "evals.scratchDir", accept=(0, 1)) or None
+    with scratches.scratch(session.repo, directory=directory) as place:
+        candidate = integrate.in_scratch(place, base=target.tip, head=head.commit)
+        if candidate.commit is None:
+            return _unmergeable(target, head, candidate)
+        with _seeing(session.repo, place.repo) as (repo, objects):
+            evidence = Evidence(objects, grounds.evidence.ledgers)
+            seeing = msgspec.structs.replace(grounds, repo=repo, objects=objects, evidence=evidence)
+            return gate.judge(seeing, _movement(target, head, candidate.commit, tasks))
+
+
+def _movement(target: Target, head: Head, new: str, tasks: Sequence[str]) -> Movement:
+    return Movement(
+        ref=target.ref, old=target.tip, new=new, source=head.branch or "", into=target.option, tasks=tuple(tasks)
+    )
+
+
+@contextlib.contextmanager
+def _seeing(repo: Repo, scratch: Repo) -> Iterator[tuple[Repo, PlumbingObjects]]:
+    """``repo`` with the objects of ``scratch`` in view, as a push sees its quarantine."""
+    own = repo.env.get("GIT_OBJECT_DIRECTORY", os.path.join(repo.common_dir, "objects"))
+    further = repo.env.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
+    borrowed = {
+        "GIT_OBJECT_DIRECTORY": os.path.join(scratch.git_dir, "objects"),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(part for part in (own, further) if part),
+    }
+    wider = msgspec.structs.replace(repo, env={**repo.env, **borrowed})
+    with contextlib.closing(PlumbingObjects(wider)) as objects:
+        yield wider, objects
+
+
+def _unmergeable(target: Target, head: Head, candidate: integrate.Candidate) -> Decision:
+    """A change that does not merge has no tree that evidence could be about."""
+    listed = f": {', '.join(candidate.conflicts)}" if candidate.conflicts else ""
+    found = Reason(
+        code=Code.INCONCLUSIVE,
+        severity=Severity.REFUSE,
+        message=f"{head.branch or head.commit[:12]} does not merge into {target.ref}{listed or ': ' + candidate.note}",
+        hint=f"merge {target.ref.removeprefix('refs/heads/')} into the branch and resolve the conflicts there",
+    )
+    return Decision(
+        allowed=False, ref=target.ref, old=target.tip, new=head.commit, mode=target.base.config.mode, reasons=(found,)
+    )
+
+
+def check_ids(session: Session, ref: str, old: str, new: str) -> tuple[str, str, str]:
+    """The full forms of a movement that was given by hand: a full ref name and two commits (zeros: none)."""
+    if not ref.startswith("refs/"):
+        ref = f"refs/heads/{ref}"
+    return ref, _commit(session, old), _commit(session, new)
+
+
+def _commit(session: Session, name: str) -> str:
+    from gitevals.targets import commit_head
+
+    if name and not name.strip("0"):
+        return session.repo.zero
+    if not name:
+        raise BadInput("a movement needs --ref, --old and --new", hint="or name a branch with --branch")
+    return commit_head(session.repo, name).commit
