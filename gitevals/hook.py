@@ -186,20 +186,28 @@ def _concluded(here: repo.Repo, grounds: Grounds, decisions: list[Decision], *, 
         if decision.reasons:
             _say(*words.lines(decision))
     if not allowed and not pushed:
-        parents = max((_parent_count(grounds, decision.new) for decision in decisions), default=0)
-        undo = recovery.command(here.git_dir, os.environ, parents)
+        undo = _undo(here, grounds, next(decision for decision in decisions if not decision.allowed))
         _say(*([f"  undo: {undo}"] if undo else []))
     return 0 if allowed else 1
 
 
-def _parent_count(grounds: Grounds, commit: str) -> int:
-    if commit.startswith("ref:") or not commit.strip("0"):
-        return 0
+def _undo(here: repo.Repo, grounds: Grounds, refused: Decision) -> str:
     try:
-        found = grounds.objects.read_many([commit])[0]
+        found = grounds.objects.read_many([refused.new])[0]
+        parents = 0 if found is None else found.body.split(b"\n\n", 1)[0].count(b"\nparent ")
+        ahead = _moved_ahead(here, refused)
+        return recovery.command(here.git_dir, os.environ, parent_count=parents, moved_ahead=ahead)
     except EvalsError:
-        return 0
-    return 0 if found is None else found.body.split(b"\n\n", 1)[0].count(b"\nparent ")
+        return ""
+
+
+def _moved_ahead(here: repo.Repo, refused: Decision) -> bool:
+    """Whether the index is at the refused commit and no longer locked: git checks out before it moves the branch."""
+    if os.path.lexists(os.path.join(here.git_dir, "index.lock")):
+        return False
+    if here.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)) != refused.ref or not refused.new.strip("0"):
+        return False
+    return here.run("diff-index", "--cached", "--quiet", refused.new, "--", accept=(0, 1)).status == 0
 
 
 def _watch_list(grounds: Grounds, decisions: list[Decision]) -> None:

@@ -333,7 +333,7 @@ def _after_id(rest: str, emphasis: str) -> str:
 
 
 def _title(document: _Document, tops: Sequence[_Heading], task_id: str) -> str:
-    shown = [top.text for top in tops if top.rank == 1 and top.text]
+    shown = [top.text for top in tops if top.rank == 1]
     written = (line.strip().lstrip("#").strip() for line in document.source.split("\n"))
     title = next((line for line in (*shown, *written) if line), task_id)
     return title if len(title) <= TITLE_LIMIT else title[: TITLE_LIMIT - 1] + "…"

@@ -1,7 +1,10 @@
 """Sealed environments: real git with a private HOME, no user or system configuration, fixed identity and dates."""
 
+import contextlib
+import io
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -91,3 +94,111 @@ def a_repo(tmp_path: Path, object_format: str) -> Place:
     place.git("init", "-q", f"--object-format={object_format}")
     place.commit({"README": "hello\n"}, "first")
     return place
+
+
+class Answer:
+    """What a `git evals` command did: exit code and both streams."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+    def __repr__(self) -> str:
+        return f"exit {self.code}\n{self.out}\n{self.err}"
+
+
+def evals(place: Place, *arguments: str, cwd: Path | None = None) -> Answer:
+    """A `git evals` command, run in this process: the same code without the start of another interpreter."""
+    from gitevals.cli import main
+
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    before, argv = Path.cwd(), sys.argv
+    os.chdir(cwd or place.path)
+    sys.argv = ["git-evals", *arguments]
+    code = 0
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    finally:
+        os.chdir(before)
+        sys.argv = argv
+    out.flush()
+    err.flush()
+    return Answer(code, _read(out), _read(err))
+
+
+def _read(stream: io.TextIOWrapper) -> str:
+    raw = stream.buffer
+    assert isinstance(raw, io.BytesIO)
+    return raw.getvalue().decode()
+
+
+CONFIG = """\
+version: 1
+repository: r1
+mode: {mode}
+protect: [main]
+branches: "task/{{task}}"
+tasks: {{path: "tasks/{{task}}.md"}}
+verify:
+  - [sh, -c, "test ! -e broken"]
+checks:
+  good: {{command: [sh, -c, "test -e ok-$GITEVALS_TASK"]}}
+  always: {{command: ["true"]}}
+bindings:
+  "*": {{"*": [good]}}
+"""
+
+TASK = """\
+# Task {task}
+
+## Acceptance Criteria
+
+- [ ] [AC-1] The file of task {task} is there.
+"""
+
+
+@pytest.fixture
+def mode() -> str:
+    """The mode of a project; parametrise it to get another."""
+    return "enforce"
+
+
+@pytest.fixture
+def a_project(a_repo: Place, mode: str, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A repository whose ``main`` has a configuration and the tasks 42 and 43; no hooks yet."""
+    monkeypatch.setenv("GITEVALS_WRITER", "tester")
+    a_repo.commit(
+        {".gitevals.yaml": CONFIG.format(mode=mode), **{f"tasks/{n}.md": TASK.format(task=n) for n in ("42", "43")}},
+        "configure",
+    )
+    a_repo.git("config", "evals.trustBranch", "main")
+    return a_repo
+
+
+@pytest.fixture
+def a_guarded_project(a_project: Place) -> Place:
+    """A project with the hooks in place."""
+    from gitevals.install import hooks
+    from gitevals.session import session
+
+    before = Path.cwd()
+    os.chdir(a_project.path)
+    try:
+        with session() as here:
+            hooks.install(here.repo, here.objects)
+    finally:
+        os.chdir(before)
+    return a_project
+
+
+def with_task_branch(place: Place, task: str = "42", *, start: str = "main") -> str:
+    """A branch ``task/<task>`` with one commit that does the task; the current branch stays. The commit's id."""
+    current = place.git("symbolic-ref", "--short", "HEAD")
+    place.git("switch", "-q", "-c", f"task/{task}", start)
+    commit = place.commit({f"ok-{task}": "done\n"}, f"do task {task}")
+    place.git("switch", "-q", current)
+    return commit

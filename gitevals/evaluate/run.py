@@ -93,13 +93,13 @@ def run(session: Session, change: Change, examined: Sequence[Examined], manner: 
     """Evaluate ``change`` for every task at once and store one evaluation each; passing evidence is reused."""
     target = change.target
     candidate = _direct(session, change)
+    store = session.store(target.base.config.repository)
+    for entry in examined:
+        _authorise(session, store, change, entry, manner)
     if candidate is not None:
         reused = _reused(session, change, candidate, examined, manner)
         if reused:
             return reused
-    store = session.store(target.base.config.repository)
-    for entry in examined:
-        _authorise(session, store, change, entry, manner)
     kept: list[str] = []
     directory = session.repo.text("config", "--get", "evals.scratchDir", accept=(0, 1)) or None
     with scratches.scratch(session.repo, directory=directory, keep=lambda: bool(kept)) as place:

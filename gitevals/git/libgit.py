@@ -1,5 +1,6 @@
 """Objects by libgit2: no process, for repositories whose formats it knows. The only file that imports pygit2."""
 
+import re
 from collections.abc import Sequence
 
 import pygit2
@@ -11,6 +12,8 @@ from gitevals.git.repo import Repo
 
 # libgit2 opens by path alone: it would not see the objects of a push that git keeps apart until a hook has agreed.
 _ELSEWHERE = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
+# A partial clone: git fetches what is missing when it is asked for, libgit2 would call it missing.
+_PROMISES = re.compile(r"remote\..*\.promisor|extensions\.partialclone", re.DOTALL)
 _TYPES = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB, "tag": ObjectType.TAG}
 _KINDS = {int(number): kind for kind, number in _TYPES.items()}
 
@@ -70,7 +73,7 @@ def open_objects(repo: Repo) -> LibgitObjects | None:
         return None
     try:
         repository = pygit2.Repository(repo.git_dir, RepositoryOpenFlag.NO_SEARCH)
-        promised = "extensions.partialclone" in repository.config
+        promised = any(_PROMISES.fullmatch(entry.name) for entry in repository.config)
     except (pygit2.GitError, OSError):
         return None
     return None if promised else LibgitObjects(repository)

@@ -62,14 +62,14 @@ RULES: dict[Code, Rule] = {
     Code.STALE_BASE: Rule(_REFUSE, _NOTE, 3, "git evals run {task} {where}"),
     Code.STALE_TREE: Rule(_REFUSE, _NOTE, 3, "git evals run {task} {where}"),
     Code.STALE_CONTRACT: Rule(_REFUSE, _NOTE, 3, "git evals freeze {task}{into} && git evals run {task} {where}"),
-    Code.CONTRACT_MISSING: Rule(_REFUSE, _NOTE, 3, "git evals freeze {task}{into} && git evals run {task} {where}"),
+    Code.CONTRACT_MISSING: Rule(_REFUSE, _NOTE, 3, "git evals run {task} {where}"),
     Code.CONTRACT_CONFLICT: Rule(_REFUSE, _NOTE, 1, "git evals freeze {task}{into}"),
     Code.CONTRACT_SPENT: Rule(_REFUSE, _NOTE, 1, "git evals reopen {task}{into} --reason TEXT"),
     Code.VERIFICATION: Rule(_REFUSE, _REFUSE, 1, "git evals run --verify-only {where}"),
     Code.FAILED: Rule(_REFUSE, _NOTE, 1, "git evals report {task} --feedback"),
     Code.INCONCLUSIVE: Rule(_REFUSE, _NOTE, 3, "git evals report {task}"),
     Code.NOT_RUN: Rule(_REFUSE, _NOTE, 3, "git evals report {task}"),
-    Code.UNTASKED: Rule(_REFUSE, _NOTE, 1, "add a `Task: <id>` trailer, or `git evals merge BRANCH --task <id>`"),
+    Code.UNTASKED: Rule(_REFUSE, _NOTE, 1, "git evals run TASK {where}"),
     Code.DELETED: Rule(_REFUSE, _NOTE, 1, "protected branches are not deleted; remove it from `protect:` first"),
     Code.REWRITTEN: Rule(_REFUSE, _NOTE, 1, "bring the change in on top: git revert, or git evals merge"),
     Code.CONFIG_CHANGE: Rule(_NOTE, _NOTE, 1, ""),
@@ -189,10 +189,10 @@ def decide(facts: Facts) -> Decision:
     if facts.config_problem:
         reasons.append(_said(facts, Code.CONFIG_INVALID, f"the new configuration is refused: {facts.config_problem}"))
     reasons += [_said(facts, Code.CONFIG_CHANGE, text) for text in facts.privileged]
-    reasons += _of_verification(facts, tasks, used)
     if facts.policy.mode is not Mode.OFF:
         reasons += [found for task in tasks for found in _of_task(facts, task, used)]
         reasons += [] if tasks or facts.exempt else _of_untasked(facts)
+    reasons += _of_verification(facts, used, refused=any(found.severity is Severity.REFUSE for found in reasons))
     span = facts.span
     contracts = tuple(sorted(task.digest for task in tasks if task.digest))
     return Decision(
@@ -208,8 +208,8 @@ def decide(facts: Facts) -> Decision:
     )
 
 
-def _said(facts: Facts, code: Code, message: str, *, task: str = "", criterion: str = "", verify: bool = False) -> Reason:
-    hint = RULES[code].hint.format(task=task, where=facts.where, into=facts.into)
+def _said(facts: Facts, code: Code, message: str, *, task: str = "", criterion: str = "", hint: str = "") -> Reason:
+    hint = (hint or RULES[code].hint).format(task=task, where=facts.where, into=facts.into)
     return reason(code, facts.policy.mode, message, hint=" ".join(hint.split()), task=task, criterion=criterion)
 
 
@@ -230,7 +230,8 @@ def verification_of(evaluations: Sequence[Stored], verification_digest: str) -> 
     return None, final
 
 
-def _of_verification(facts: Facts, tasks: Sequence[TaskFacts], used: list[str]) -> list[Reason]:
+def _of_verification(facts: Facts, used: list[str], *, refused: bool) -> list[Reason]:
+    """What project verification adds; that nobody ran it is worth saying only where nothing else refuses."""
     if facts.policy.verification_count == 0:
         return []
     result, final = verification_of(_of_key(facts), facts.policy.verification_digest)
@@ -241,8 +242,7 @@ def _of_verification(facts: Facts, tasks: Sequence[TaskFacts], used: list[str]) 
         failed = [run.id for stored in final for run in stored.evaluation.verification if run.result is Result.FAILED]
         text = f"project verification failed on this change: {', '.join(dict.fromkeys(failed))}"
         return [_said(facts, Code.VERIFICATION, text)]
-    judged_by_task = bool(tasks) and facts.policy.mode is Mode.ENFORCE
-    if judged_by_task or not facts.policy.verification_required:
+    if refused or not facts.policy.verification_required:
         return []
     said = "was not run" if result is None else "came to no result"
     return [_said(facts, Code.VERIFICATION, f"project verification {said} on this change{_exemption(facts)}")]
@@ -289,7 +289,8 @@ def _of_contract(facts: Facts, task: TaskFacts) -> list[Reason]:
     }
     if task.state in texts:
         code, text = texts[task.state]
-        return [_said(facts, code, text, task=task.task)]
+        hint = "git evals contract {task}{into}" if task.state is ContractState.UNREADABLE else ""
+        return [_said(facts, code, text, task=task.task, hint=hint)]
     if task.spent_by:
         text = f"{name}: its contract was already delivered by {task.spent_by[:12]}"
         return [_said(facts, Code.CONTRACT_SPENT, text, task=task.task)]

@@ -5,7 +5,7 @@ from gitevals.report.text import line, short
 
 
 def lines(decision: Decision) -> list[str]:
-    """What the gate says of one movement: the verdict, each reason once, and each command that helps once."""
+    """What the gate says of one movement: the verdict, each reason, and the one command that helps."""
     verdict = "allowed" if decision.allowed else "refused"
     old = short(decision.old) if decision.old.strip("0") else "nothing"
     new = short(decision.new) if decision.new.strip("0") else "nothing"
@@ -13,6 +13,5 @@ def lines(decision: Decision) -> list[str]:
     for reason in decision.reasons:
         mark = "" if reason.severity is Severity.REFUSE else "note: "
         said.append(f"  {mark}{line(reason.message)}")
-    chosen = decision.refusals or decision.reasons
-    hints = dict.fromkeys(reason.hint for reason in chosen if reason.hint)
-    return said + [f"  hint: {line(hint)}" for hint in hints]
+    hint = next((reason.hint for reason in decision.refusals or decision.reasons if reason.hint), "")
+    return [*said, f"  hint: {line(hint)}"] if hint else said
