@@ -11,8 +11,8 @@ from gitevals.contracts.reading import BaseConfig, config_at
 from gitevals.errors import ConfigInvalid
 from gitevals.gate import Grounds, Movement, commit_of, evidenced_starts, judge_span
 from gitevals.git import history
-from gitevals.model.decision import Code, Decision, Reason, reason
 from gitevals.model.contract import Mode
+from gitevals.model.decision import Code, Decision, Reason, reason
 from gitevals.model.movement import Commit, Span
 from gitevals.session import Session
 
@@ -83,9 +83,7 @@ def _enrolment(grounds: Grounds, chain: Sequence[Commit]) -> int | None:
     return next((n for n, config in enumerate(found) if config is not None), None)
 
 
-def _steps(
-    by_id: dict[str, history.Entry], chain: Sequence[Commit], start: int
-) -> list[tuple[history.Entry, ...]]:
+def _steps(by_id: dict[str, history.Entry], chain: Sequence[Commit], start: int) -> list[tuple[history.Entry, ...]]:
     """What each step after ``start`` brought in: the commits that its predecessor does not contain."""
     seen: set[str] = set()
     _spread(by_id, chain[start].id, seen)
@@ -103,9 +101,7 @@ def _spread(by_id: dict[str, history.Entry], start: str, seen: set[str]) -> tupl
     return tuple(found)
 
 
-def _rows(
-    grounds: Grounds, ref: str, chain: Sequence[Commit], steps: Sequence[tuple[history.Entry, ...]]
-) -> list[Row]:
+def _rows(grounds: Grounds, ref: str, chain: Sequence[Commit], steps: Sequence[tuple[history.Entry, ...]]) -> list[Row]:
     rows: list[Row] = []
     for end in range(1, len(chain)):
         rows.append(_row(grounds, ref, chain[end - 1], chain[end], steps[end - 1]))

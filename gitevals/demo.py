@@ -175,7 +175,12 @@ _STALENESS = (
         shows=("the change is now {head}", "git evals run 43"),
     ),
     Step(tells="", command=("git", "reset", "--merge"), quiet=True),
-    Step(tells="Evaluated again, it passes.", command=(*GIT_EVALS, "run", "43", "--quiet"), exit_code=0, shows=("passed",)),
+    Step(
+        tells="Evaluated again, it passes.",
+        command=(*GIT_EVALS, "run", "43", "--quiet"),
+        exit_code=0,
+        shows=("passed",),
+    ),
     Step(tells="", command=("git", "switch", "-q", "-c", "readme"), quiet=True),
     Step(tells="", command=("git", "add", "."), files={"README": "Registers users.\n"}, quiet=True),
     Step(tells="", command=("git", "commit", "-qm", "Add a README"), quiet=True),
@@ -257,9 +262,7 @@ def _perform(step: Step, directory: Path, env: Mapping[str, str]) -> str:
         file = directory / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
-    outcome = process.run(
-        step.command, cwd=str(directory), env=env, limits=process.Limits(timeout_seconds=60)
-    )
+    outcome = process.run(step.command, cwd=str(directory), env=env, limits=process.Limits(timeout_seconds=60))
     output = (outcome.stdout.kept + outcome.stderr.kept).decode("utf-8", "replace")
     _check(step, outcome, output, directory, env)
     return output
@@ -276,7 +279,7 @@ def _check(step: Step, outcome: process.Outcome, output: str, directory: Path, e
     for wanted in step.shows:
         named = wanted.format(head=_tip(step.command[-1], directory, env), main=_tip("main", directory, env))
         if named not in output:
-            raise StoryBroken(f"`{command}` does not say \"{named}\": {output.strip()[-400:]}")
+            raise StoryBroken(f'`{command}` does not say "{named}": {output.strip()[-400:]}')
 
 
 def _tip(branch: str, directory: Path, env: Mapping[str, str]) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import msgspec
 
 from gitevals import protection, undo
+from gitevals.config import PATH, Config, Untasked, Verification
 from gitevals.contracts.reading import BaseConfig, config_at, digest_at, standing, task_path
 from gitevals.contracts.spent import deliveries
 from gitevals.errors import ConfigInvalid, EvalsError, GitFailed
-from gitevals.config import PATH, Config, Untasked, Verification
 from gitevals.evidence.reading import Evidence
 from gitevals.git import history, refs
 from gitevals.git.objects import Objects, read
@@ -127,9 +127,7 @@ def _allowed(movement: Movement, *, mode: Mode | None = None) -> Decision:
 def _refusal(movement: Movement, mode: Mode, code: Code, message: str, *, hint: str = "") -> Decision:
     found = reason(code, mode, message, hint=hint or _plain_hint(code))
     allowed = found.severity != "refuse"
-    return Decision(
-        allowed=allowed, ref=movement.ref, old=movement.old, new=movement.new, mode=mode, reasons=(found,)
-    )
+    return Decision(allowed=allowed, ref=movement.ref, old=movement.old, new=movement.new, mode=mode, reasons=(found,))
 
 
 def _plain_hint(code: Code) -> str:
@@ -171,7 +169,9 @@ def _mended(grounds: Grounds, movement: Movement, error: ConfigInvalid) -> Decis
         if paths == (PATH,) and mended:
             return _allowed(movement)
     text = f"the configuration of {movement.ref} is broken: {error.message}"
-    return _refusal(movement, Mode.ENFORCE, Code.CONFIG_INVALID, text, hint=f"first commit a change that mends {PATH} alone")
+    return _refusal(
+        movement, Mode.ENFORCE, Code.CONFIG_INVALID, text, hint=f"first commit a change that mends {PATH} alone"
+    )
 
 
 def _caught_up(grounds: Grounds, movement: Movement) -> bool:
@@ -244,7 +244,7 @@ def _reached_by_path(
 
 def evidenced_starts(grounds: Grounds, ref: str, chain: Sequence[Commit], end: int) -> set[int]:
     """The positions of ``chain`` that evaluations of the tree at ``end`` took for their base."""
-    known = grounds.evidence.evaluations([chain[end].tree], canonical_only=True)
+    known = grounds.evidence.evaluations([chain[end].tree])
     bases = {stored.evaluation.subject.base for stored in known if stored.evaluation.subject.ref == ref}
     return {position for position in range(end) if chain[position].id in bases}
 
@@ -255,7 +255,7 @@ def judge_span(
     """The decision on one span, whose commits are ``entries``; what only a refusal needs is gathered only after one."""
     new = span.new
     problem, privileged = _configuration(grounds, base, new)
-    evaluations = grounds.evidence.evaluations([new.tree], canonical_only=True)
+    evaluations = grounds.evidence.evaluations([new.tree])
     tasks, from_trailers = _tasks(grounds, movement, base, span, entries, evaluations)
     facts = Facts(
         span=span,

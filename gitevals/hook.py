@@ -84,7 +84,11 @@ def _reference_transaction(_: list[str]) -> int:
 
 def _is_housekeeping(here: repo.Repo, line: Asked) -> bool:
     """Whether git only drops a loose ref that it has just packed: it shows up as a deletion of the branch."""
-    if line.new.strip("0") or not line.old.strip("0") or os.path.lexists(os.path.join(here.common_dir, "packed-refs.lock")):
+    if (
+        line.new.strip("0")
+        or not line.old.strip("0")
+        or os.path.lexists(os.path.join(here.common_dir, "packed-refs.lock"))
+    ):
         return False
     try:
         with open(os.path.join(here.common_dir, "packed-refs"), encoding="utf-8", errors="surrogateescape") as file:
@@ -123,7 +127,7 @@ def _judge(here: repo.Repo, named: tuple[str, ...], wanted: list[Asked], *, push
         grounds = Grounds(
             repo=here,
             objects=objects,
-            evidence=Evidence(objects, ledgers(values)),
+            evidence=Evidence(objects, ledgers(values), here.common_dir),
             protected={ref: tip for ref, tip in values.items() if protection.matches(named, ref)},
             copies=_copies(here, wanted, values),
         )
@@ -147,7 +151,10 @@ def _start_log(here: repo.Repo, line: Asked, *, pushed: bool) -> "subprocess.Pop
 def _of_line(grounds: Grounds, line: Asked, old: str, log: "subprocess.Popen[bytes] | None") -> Decision:
     if line.new.startswith("ref:"):
         found = reason(
-            Code.REWRITTEN, Mode.ENFORCE, f"{line.ref} is protected and would become a symbolic ref", hint="name another"
+            Code.REWRITTEN,
+            Mode.ENFORCE,
+            f"{line.ref} is protected and would become a symbolic ref",
+            hint="name another",
         )
         return Decision(allowed=False, ref=line.ref, old=old, new=line.new, reasons=(found,))
     source = line.source or _source(grounds, line.new)
@@ -161,7 +168,11 @@ def _source(grounds: Grounds, new: str) -> str:
         if head == new:
             return name
     found = grounds.objects.read_many([new])[0]
-    parents = [] if found is None else [row[7:].decode() for row in found.body.split(b"\n\n", 1)[0].split(b"\n") if row.startswith(b"parent ")]
+    parents = (
+        []
+        if found is None
+        else [row[7:].decode() for row in found.body.split(b"\n\n", 1)[0].split(b"\n") if row.startswith(b"parent ")]
+    )
     return next((heads[parent] for parent in parents[1:] if parent in heads), "")
 
 
@@ -170,7 +181,11 @@ def _copies(here: repo.Repo, wanted: list[Asked], values: dict[str, str]) -> dic
     kept = {}
     for line in wanted:
         branch = line.ref.removeprefix(HEADS)
-        found = {name: tip for name, tip in values.items() if name.startswith("refs/remotes/") and name.endswith(f"/{branch}")}
+        found = {
+            name: tip
+            for name, tip in values.items()
+            if name.startswith("refs/remotes/") and name.endswith(f"/{branch}")
+        }
         if any(tip != values.get(line.ref) for tip in found.values()):
             remote = here.text("config", "--get", "evals.remote", accept=(0, 1)) or "origin"
             copy = found.get(f"refs/remotes/{remote}/{branch}")

@@ -80,9 +80,7 @@ def merge(session: Session, wish: Wish, manner: Manner) -> Merged:
     evaluations = _evaluated(session, wish, examined, manner)
     made = _candidate(session, wish)
     if made is None:
-        return Merged(
-            decision=verify.of_change(session, wish.target, wish.head, tasks), evaluations=tuple(evaluations)
-        )
+        return Merged(decision=verify.of_change(session, wish.target, wish.head, tasks), evaluations=tuple(evaluations))
     movement = Movement(
         ref=wish.target.ref, old=wish.target.tip, new=made, source=wish.head.branch or "", into=wish.target.option
     )
@@ -174,7 +172,9 @@ def _commit(session: Session, wish: Wish, candidate: Candidate) -> str:
 def _message(session: Session, wish: Wish) -> str:
     name = wish.head.branch or wish.head.commit[:12]
     short = wish.target.ref.removeprefix(HEADS)
-    usual = f"Squash branch '{name}' into {short}" if wish.shape is Shape.SQUASH else f"Merge branch '{name}' into {short}"
+    usual = (
+        f"Squash branch '{name}' into {short}" if wish.shape is Shape.SQUASH else f"Merge branch '{name}' into {short}"
+    )
     trailers = [option for task in wish.tasks for option in ("--trailer", f"{gate.TRAILER}: {task}")]
     arguments = ("interpret-trailers", "--if-exists=addIfDifferent", *trailers)
     return session.repo.run(*arguments, stdin=f"{wish.message or usual}\n".encode()).stdout.decode()
@@ -184,7 +184,9 @@ def _run_message_hook(repo: Repo, file: str) -> None:
     try:
         repo.run("hook", "run", "--ignore-missing", "commit-msg", "--", file)
     except GitFailed as error:
-        raise Refused(f"the commit-msg hook refuses the message: {error.stderr.strip()}", hint="say it with -m") from error
+        raise Refused(
+            f"the commit-msg hook refuses the message: {error.stderr.strip()}", hint="say it with -m"
+        ) from error
 
 
 def _move(repo: Repo, wish: Wish, made: str, worktree: Repo | None) -> None:

@@ -95,7 +95,9 @@ def of_task(session: Session, target: Target, task: str) -> TaskStatus:
         contract=digest,
         contract_state=stands.state,
         evidence_state=_evidence_state(decision, found),
-        stale_because=tuple(reason.message for reason in decision.reasons if reason.code.startswith("stale")) if decision else (),
+        stale_because=tuple(reason.message for reason in decision.reasons if reason.code.startswith("stale"))
+        if decision
+        else (),
         result=found.evaluation.result if found else None,
         subject=found.evaluation.subject.head if found else None,
         evaluation=found.id if found else None,

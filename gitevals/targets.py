@@ -40,7 +40,8 @@ def target(repo: Repo, objects: Objects, into: str | None) -> Target:
     base = config_at(repo, objects, tip)
     if base is None:
         raise BadInput(
-            f"{_short(ref)} at {tip[:12]} has no {PATH}", hint=f"run `git evals init`, then commit {PATH} to {_short(ref)}"
+            f"{_short(ref)} at {tip[:12]} has no {PATH}",
+            hint=f"run `git evals init`, then commit {PATH} to {_short(ref)}",
         )
     option = f" --into {_short(ref)}" if explicit and ref != _default_or_none(repo, objects) else ""
     return Target(ref=ref, tip=tip, base=base, option=option, notices=(*notices, *_differing_copy(repo, objects, base)))

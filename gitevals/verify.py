@@ -8,11 +8,11 @@ import msgspec
 
 from gitevals import gate, integrate
 from gitevals.errors import BadInput
-from gitevals.gate import Grounds, Movement
+from gitevals.evidence.reading import Evidence
+from gitevals.gate import Movement
 from gitevals.git import scratch as scratches
 from gitevals.git.plumbing import PlumbingObjects
 from gitevals.git.repo import Repo
-from gitevals.evidence.reading import Evidence
 from gitevals.model.decision import Code, Decision, Reason, Severity
 from gitevals.session import Session
 from gitevals.targets import Head, Target
@@ -43,7 +43,7 @@ def of_change(session: Session, target: Target, head: Head, tasks: Sequence[str]
         if candidate.commit is None:
             return _unmergeable(target, head, candidate)
         with _seeing(session.repo, place.repo) as (repo, objects):
-            evidence = Evidence(objects, grounds.evidence.ledgers)
+            evidence = Evidence(objects, grounds.evidence.ledgers, repo.common_dir)
             seeing = msgspec.structs.replace(grounds, repo=repo, objects=objects, evidence=evidence)
             return gate.judge(seeing, _movement(target, head, candidate.commit, tasks))
 

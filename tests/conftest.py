@@ -30,7 +30,12 @@ class Place:
     ) -> subprocess.CompletedProcess[bytes]:
         """A command whose outcome the test judges."""
         return subprocess.run(
-            command, cwd=cwd or self.path, input=stdin, capture_output=True, env={**os.environ, **(env or {})}, check=False
+            command,
+            cwd=cwd or self.path,
+            input=stdin,
+            capture_output=True,
+            env={**os.environ, **(env or {})},
+            check=False,
         )
 
     def write(self, path: str, content: str | bytes) -> Path:
@@ -54,7 +59,11 @@ def sealed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     """An environment in which nothing of the developer's reaches git or the product."""
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
-        if name.startswith(("GIT_", "GITEVALS_", "XDG_", "PYTEST_ADDOPTS")) or name in ("EDITOR", "VISUAL", "PYTHONPATH"):
+        if name.startswith(("GIT_", "GITEVALS_", "XDG_", "PYTEST_ADDOPTS")) or name in (
+            "EDITOR",
+            "VISUAL",
+            "PYTHONPATH",
+        ):
             monkeypatch.delenv(name)
     identity = {
         "HOME": str(home),
@@ -75,7 +84,9 @@ def sealed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     }
     for name, value in identity.items():
         monkeypatch.setenv(name, value)
-    (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n[gc]\n\tauto = 0\n")
+    (home / ".gitconfig").write_text(
+        "[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n[gc]\n\tauto = 0\n"
+    )
     return home
 
 
@@ -146,7 +157,7 @@ tasks: {{path: "tasks/{{task}}.md"}}
 verify:
   - [sh, -c, "test ! -e broken"]
 checks:
-  good: {{command: [sh, -c, "test -e ok-$GITEVALS_TASK"]}}
+  good: {{command: [sh, -c, 'test -e "ok-$GITEVALS_TASK"']}}
   always: {{command: ["true"]}}
 bindings:
   "*": {{"*": [good]}}

@@ -29,7 +29,11 @@ WAYS: list[Way] = [
     ("branch -f", "ahead", (("switch", "-q", "--detach"), ("branch", "-f", "main", "task/42"))),
     ("checkout -B", "ahead", (("switch", "-q", "--detach"), ("checkout", "-q", "-B", "main", "task/42"))),
     ("fetch into it", "ahead", (("switch", "-q", "--detach"), ("fetch", "-q", ".", "task/42:main"))),
-    ("commit --no-verify", "ahead", (("restore", "--source=task/42", "-SW", "."), ("commit", "-n", "-qm", "x\n\nTask: 42"))),
+    (
+        "commit --no-verify",
+        "ahead",
+        (("restore", "--source=task/42", "-SW", "."), ("commit", "-n", "-qm", "x\n\nTask: 42")),
+    ),
     ("commit", "ahead", (("restore", "--source=task/42", "-SW", "."), ("commit", "-qm", "x"))),
     ("am", "ahead", (("am", "-q", "../42.patch"),)),
 ]

@@ -27,10 +27,14 @@ from gitevals.targets import Head, Target, branch_head, commit_head, target
 from gitevals.tasks import check_task_id
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id.")]
-Into = Annotated[str | None, typer.Option("--into", metavar="BRANCH", help="The target branch; default: the protected one.")]
+Into = Annotated[
+    str | None, typer.Option("--into", metavar="BRANCH", help="The target branch; default: the protected one.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Branch = Annotated[str | None, typer.Option("--branch", metavar="BRANCH", help="The branch that holds the change.")]
-AtCommit = Annotated[str | None, typer.Option("--commit", metavar="COMMIT", help="The commit that is, or holds, the change.")]
+AtCommit = Annotated[
+    str | None, typer.Option("--commit", metavar="COMMIT", help="The commit that is, or holds, the change.")
+]
 
 _EXITS = {Result.PASSED: 0, Result.FAILED: 1, Result.INCONCLUSIVE: 3, Result.NOT_RUN: 3}
 
@@ -59,7 +63,9 @@ def contract(task: Task, into: Into = None, as_json: Json = False) -> None:
 
 def freeze(
     task: Task,
-    from_: Annotated[str | None, typer.Option("--from", metavar="REF", help="Read task and configuration there.")] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="REF", help="Read task and configuration there.")
+    ] = None,
     into: Into = None,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for those who read the record.")] = "",
     as_json: Json = False,
@@ -108,9 +114,7 @@ def reopen(
         delivered = _delivered(here, evidence, aim, check_task_id(task))
         if not delivered:
             raise Refused(f"task {task} was not delivered to {aim.ref}", hint="nothing has to be reopened")
-        freezing.reopen(
-            here.store(aim.base.config.repository), task, delivered, reason=reason, actor=here.actor()
-        )
+        freezing.reopen(here.store(aim.base.config.repository), task, delivered, reason=reason, actor=here.actor())
         data([f"reopened task {line(task)}, delivered by {', '.join(short(name) for name in delivered)}"])
 
 
@@ -128,12 +132,18 @@ def run_(
     branch: Branch = None,
     commit: AtCommit = None,
     into: Into = None,
-    alone: Annotated[bool, typer.Option("--alone", help="Evaluate the change as it is, not merged; opens no gate.")] = False,
-    verify_only: Annotated[bool, typer.Option("--verify-only", help="Run the project's verification and name no task.")] = False,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="Evaluate the change as it is, not merged; opens no gate.")
+    ] = False,
+    verify_only: Annotated[
+        bool, typer.Option("--verify-only", help="Run the project's verification and name no task.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Run again although passing evidence is there.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch checkout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
-    run_label: Annotated[str, typer.Option("--run", metavar="ID", help="An orchestrator's label, stored as it is.")] = "",
+    run_label: Annotated[
+        str, typer.Option("--run", metavar="ID", help="An orchestrator's label, stored as it is.")
+    ] = "",
     attempt: Annotated[str, typer.Option("--attempt", metavar="ID", help="Likewise.")] = "",
     stage: Annotated[str, typer.Option("--stage", metavar="NAME", help="Likewise.")] = "",
     as_json: Json = False,
@@ -149,9 +159,7 @@ def run_(
         raise BadInput("name a task, or say --verify-only", hint="git evals run 42")
     with session() as here:
         aim = aimed(here, into)
-        change = Change(
-            target=aim, head=head(here, aim, named, branch, commit), alone=alone, given=commit is not None
-        )
+        change = Change(target=aim, head=head(here, aim, named, branch, commit), alone=alone, given=commit is not None)
         examined = [verification_alone(aim)] if verify_only else [examine(here, aim, task) for task in named]
         manner = Manner(
             force=force, keep=keep, observer=Progress(quiet=quiet), announce=(lambda _: None) if quiet else say,
@@ -166,7 +174,9 @@ def _print_evaluations(here: Session, found: Sequence[Stored], *, as_json: bool)
         views = [documents.evaluation(stored, tries(evidence, stored)) for stored in found]
         document(views[0] if len(views) == 1 else views)
     else:
-        data(entry for stored in found for entry in evaluation_report.terminal(stored, tries(evidence, stored), width()))
+        data(
+            entry for stored in found for entry in evaluation_report.terminal(stored, tries(evidence, stored), width())
+        )
     raise typer.Exit(_EXITS[worst([stored.evaluation.result for stored in found])])
 
 
@@ -191,7 +201,9 @@ def head(here: Session, aim: Target, tasks: Sequence[str], branch: str | None, c
 
 
 def status(
-    subject: Annotated[str | None, typer.Argument(metavar="[TASK | COMMIT]", help="One task, or what lies on a commit.")] = None,
+    subject: Annotated[
+        str | None, typer.Argument(metavar="[TASK | COMMIT]", help="One task, or what lies on a commit.")
+    ] = None,
     into: Into = None,
     as_json: Json = False,
 ) -> None:
@@ -220,7 +232,9 @@ def _on(here: Session, evidence: Evidence, name: str) -> list[Stored]:
 
 def report(
     task: Task,
-    evaluation: Annotated[str | None, typer.Option("--evaluation", metavar="ID", help="This one, not the newest.")] = None,
+    evaluation: Annotated[
+        str | None, typer.Option("--evaluation", metavar="ID", help="This one, not the newest.")
+    ] = None,
     feedback: Annotated[bool, typer.Option("--feedback", help="Only what an agent needs for its next try.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, for a pull request.")] = False,
     into: Into = None,
@@ -306,7 +320,9 @@ def _logs(here: Session, stored: Stored) -> list[str]:
             if stream is not None:
                 kept = here.objects.read_many([stream.blob])[0] if stream.blob else None
                 said.append(f"--- {line(run.id)} {name}, {stream.bytes} bytes{', cut' if stream.truncated else ''}")
-                text = kept.body.decode("utf-8", "surrogateescape") if kept else f"{stream.excerpt}\n(the log was pruned)"
+                text = (
+                    kept.body.decode("utf-8", "surrogateescape") if kept else f"{stream.excerpt}\n(the log was pruned)"
+                )
                 said += plain(text).rstrip("\n").split("\n")
     return said
 

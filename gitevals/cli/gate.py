@@ -63,12 +63,16 @@ def verify(
 
 def merge(
     branch: Annotated[str, typer.Argument(metavar="BRANCH", help="The branch to merge.")],
-    task: Annotated[list[str] | None, typer.Option("--task", metavar="TASK", help="The task it serves; may be repeated.")] = None,
+    task: Annotated[
+        list[str] | None, typer.Option("--task", metavar="TASK", help="The task it serves; may be repeated.")
+    ] = None,
     into: Into = None,
     expect_head: Annotated[
         str | None, typer.Option("--expect-head", metavar="SHA", help="Refuse if the branch is not at this commit.")
     ] = None,
-    ff: Annotated[bool, typer.Option("--ff", help="Move the target to the branch itself where that is possible.")] = False,
+    ff: Annotated[
+        bool, typer.Option("--ff", help="Move the target to the branch itself where that is possible.")
+    ] = False,
     no_ff: Annotated[bool, typer.Option("--no-ff", help="Make a merge commit (the default).")] = False,
     squash: Annotated[bool, typer.Option("--squash", help="Make one commit of the whole change.")] = False,
     message: Annotated[str, typer.Option("-m", "--message", metavar="TEXT", help="The commit's message.")] = "",
@@ -93,7 +97,12 @@ def merge(
             document(documents.decision(merged.decision))
         elif merged.commit is not None:
             noted = words.lines(merged.decision)[1:] if merged.decision.reasons else []
-            data([f"merged {line(branch)} into {line(aim.ref.removeprefix('refs/heads/'))}: {short(merged.commit)}", *noted])
+            data(
+                [
+                    f"merged {line(branch)} into {line(aim.ref.removeprefix('refs/heads/'))}: {short(merged.commit)}",
+                    *noted,
+                ]
+            )
         else:
             data(words.lines(merged.decision))
         raise typer.Exit(0 if merged.commit is not None else merged.decision.exit_code)
@@ -101,7 +110,9 @@ def merge(
 
 def audit(
     ref: Annotated[str | None, typer.Argument(metavar="[REF]", help="The branch; default: the target.")] = None,
-    since: Annotated[str | None, typer.Option("--since", metavar="COMMIT", help="Only what came after this commit.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="COMMIT", help="Only what came after this commit.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Walk a branch since its enrolment and list every movement without evidence.

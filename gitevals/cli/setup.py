@@ -28,7 +28,9 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    protect: Annotated[list[str] | None, typer.Option("--protect", metavar="BRANCH", help="A branch to protect.")] = None,
+    protect: Annotated[
+        list[str] | None, typer.Option("--protect", metavar="BRANCH", help="A branch to protect.")
+    ] = None,
     mode: Annotated[Mode, typer.Option("--mode", help="How much contracts bind.")] = Mode.OBSERVE,
     no_hooks: Annotated[bool, typer.Option("--no-hooks", help="Install no hooks.")] = False,
 ) -> None:
@@ -90,5 +92,3 @@ def status(
             data([f"{entry.event}: {entry.state}" for entry in found])
         if any(entry.state != "installed" for entry in found):
             raise typer.Exit(1)
-
-

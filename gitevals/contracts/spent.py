@@ -11,9 +11,7 @@ from gitevals.model.movement import Commit, Span, covers
 from gitevals.model.result import Result
 
 
-def deliveries(
-    repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, frozen: Sequence[Frozen]
-) -> tuple[str, ...]:
+def deliveries(repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, frozen: Sequence[Frozen]) -> tuple[str, ...]:
     """The first-parent commits of ``ref`` that delivered the contract of ``frozen`` and that no reopening lifted.
 
     ``frozen`` holds every freeze of one content; history is searched from the earliest one's base to ``base``.
@@ -26,7 +24,7 @@ def deliveries(
     delivered = []
     for end in range(1, len(chain)):
         spans = [Span(ref=ref, old=old, new=chain[end]) for old in chain[:end]]
-        for stored in evidence.evaluations([chain[end].tree], canonical_only=True):
+        for stored in evidence.evaluations([chain[end].tree]):
             found = stored.evaluation
             if (found.task, found.contract, found.result) == (task, digest, Result.PASSED) and any(
                 covers(found, span, base.config.repository) for span in spans

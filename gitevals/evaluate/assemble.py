@@ -87,9 +87,7 @@ def _result(entry: Examined, ran: Ran, findings: tuple[Finding, ...], mode: Mode
 def _finding(criterion: Criterion, runs: dict[str, CheckRun], mode: Mode) -> Finding:
     clipped = clip(criterion.description, DESCRIPTION_LIMIT_BYTES)
     if mode is Mode.OFF:
-        return Finding(
-            criterion=criterion.id, description=clipped, result=Result.NOT_RUN, reason="evaluation is off"
-        )
+        return Finding(criterion=criterion.id, description=clipped, result=Result.NOT_RUN, reason="evaluation is off")
     bound = [runs[name] for name in criterion.checks if name in runs]
     result = of_bound([run.result for run in bound])
     return Finding(
@@ -108,5 +106,7 @@ def _why(bound: list[CheckRun], result: Result) -> str:
         return ""
     if result is Result.NOT_RUN:
         return "not run because of what came before"
-    decisive = [run for run in bound if run.result is result] or [run for run in bound if run.result is not Result.PASSED]
+    decisive = [run for run in bound if run.result is result] or [
+        run for run in bound if run.result is not Result.PASSED
+    ]
     return clip("; ".join(f"{run.id}: {run.reason or run.result.replace('_', ' ')}" for run in decisive), 512)

@@ -80,7 +80,12 @@ def carry_out(bench: Bench, wanted: Plan) -> Ran:
         return _nothing(wanted, setup, streams, f"{broken.id} did not succeed: {broken.reason or _exit(broken)}")
     before = watch.baseline(bench.scratch)
     verification, stop = _in_turn(
-        bench, {verification_id(n): c for n, c in enumerate(wanted.verification, 1)}, wanted, before, streams, all_pass=True
+        bench,
+        {verification_id(n): c for n, c in enumerate(wanted.verification, 1)},
+        wanted,
+        before,
+        streams,
+        all_pass=True,
     )
     reason = stop
     unproven = next((run for run in verification if run.result is not Result.PASSED), None)

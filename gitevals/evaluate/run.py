@@ -166,9 +166,7 @@ def _authorise(session: Session, store: writing.Store, change: Change, entry: Ex
     if not entry.task:
         return
     if entry.standing is not None and entry.standing.state is ContractState.MISSING:
-        freeze(
-            store, entry.contract, entry.text, base=change.target.tip, reason="first run", actor=session.actor()
-        )
+        freeze(store, entry.contract, entry.text, base=change.target.tip, reason="first run", actor=session.actor())
         manner.announce(f"froze the contract of task {entry.task} ({entry.digest[:12]})")
     else:
         keep_content(store, entry.contract, entry.text)

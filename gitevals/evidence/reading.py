@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from gitevals import cache
 from gitevals.git import notes, refs, trees
+from gitevals.git.ledger import FIRST_LINE
 from gitevals.git.objects import Objects, read
 from gitevals.git.repo import Repo
 from gitevals.model import contract as contracts
@@ -17,6 +19,7 @@ CONTRACTS = "refs/evals/contracts/"
 EVENTS = "refs/evals/events/"
 LOGS = "refs/evals/logs/"
 FAMILIES_REMOTE = "refs/evals-remote/"
+_MARK = f"\n\n{FIRST_LINE}\n".encode()
 LEDGER_PATTERNS = (NOTES, NOTES_REMOTE, CONTRACTS, EVENTS, FAMILIES_REMOTE)
 
 
@@ -50,26 +53,32 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence:
-    """What the ledgers of one repository say; reads lazily and remembers what it read."""
+    """What the ledgers of one repository say; reads lazily and remembers what it read.
 
-    def __init__(self, objects: Objects, ledgers: Ledgers) -> None:
+    ``common_dir`` is where it keeps which ledger tips are known to be laid out as this product writes them.
+    """
+
+    def __init__(self, objects: Objects, ledgers: Ledgers, common_dir: str) -> None:
         self.objects = objects
         self.ledgers = ledgers
         self.faults: list[Fault] = []
+        self._common_dir = common_dir
+        self._odd: frozenset[str] | None = None
         self._notes: dict[str, list[tuple[str, record.Line]]] = {}
 
-    def lines(self, subjects: Sequence[str], *, canonical_only: bool = False) -> list[tuple[str, record.Line]]:
+    def lines(self, subjects: Sequence[str]) -> list[tuple[str, record.Line]]:
         """Each line of the notes of ``subjects`` (commit or tree ids) as (ledger, line), a record once."""
-        wanted = [subject for subject in dict.fromkeys(subjects) if subject not in self._notes]
-        for subject, found in _notes_of(self.objects, self.ledgers.notes, wanted, canonical_only=canonical_only).items():
+        named = [subject for subject in dict.fromkeys(subjects) if subject]
+        wanted = [subject for subject in named if subject not in self._notes]
+        for subject, found in self._notes_of(wanted).items():
             self._notes[subject] = self._readable(subject, found)
-        every = [pair for subject in dict.fromkeys(subjects) for pair in self._notes[subject]]
+        every = [pair for subject in named for pair in self._notes[subject]]
         return list({line.id: (name, line) for name, line in reversed(every)}.values())[::-1]
 
-    def evaluations(self, subjects: Sequence[str], *, canonical_only: bool = False) -> list[Stored]:
+    def evaluations(self, subjects: Sequence[str]) -> list[Stored]:
         """The evaluations in the notes of ``subjects``, each once."""
         found = []
-        for name, line in self.lines(subjects, canonical_only=canonical_only):
+        for name, line in self.lines(subjects):
             if line.header is not None and line.header.kind == "evaluation" and line.header.schema == record.SCHEMA:
                 evaluation = record.decode(line, Evaluation)
                 if evaluation is None:
@@ -126,6 +135,37 @@ class Evidence:
                 names |= {entry.name for entry in trees.parse(root.body, _id_bytes(tip))}
         return sorted(names)
 
+    def _notes_of(self, subjects: Sequence[str]) -> dict[str, list[tuple[str, bytes]]]:
+        """Each subject's notes as (ledger, bytes): asked at their own path at once, searched for in odd layouts."""
+        tips = self.ledgers.notes
+        odd = self._odd_ledgers() if subjects else frozenset()
+        regular = [name for name in tips if name not in odd]
+        pairs = [(subject, name) for subject in subjects for name in regular]
+        found = self.objects.read_many([f"{tips[name]}:{notes.path_of(subject)}" for subject, name in pairs])
+        kept: dict[str, list[tuple[str, bytes]]] = {subject: [] for subject in subjects}
+        for (subject, name), note in zip(pairs, found, strict=True):
+            if note is not None and note.kind == "blob":
+                kept[subject].append((name, note.body))
+        for subject in subjects:
+            for name in odd:
+                kept[subject] += [(name, body) for body in _searched(self.objects, tips[name], subject)]
+        return kept
+
+    def _odd_ledgers(self) -> frozenset[str]:
+        """The notes refs whose tip does not say that this product laid them out (plain `git notes` did, say)."""
+        if self._odd is None:
+            kept = cache.get(self._common_dir, "layout", "tips") or b""
+            known = set(kept.decode("ascii", "replace").split())
+            unknown = [name for name, tip in self.ledgers.notes.items() if tip not in known]
+            commits = self.objects.read_many([self.ledgers.notes[name] for name in unknown])
+            self._odd = frozenset(
+                name for name, found in zip(unknown, commits, strict=True) if found is None or _MARK not in found.body
+            )
+            if len(self._odd) < len(unknown):
+                regular = [tip for name, tip in self.ledgers.notes.items() if name not in self._odd]
+                cache.put(self._common_dir, "layout", "tips", "\n".join(regular).encode())
+        return self._odd
+
     def _readable(self, subject: str, found: Iterable[tuple[str, bytes]]) -> list[tuple[str, record.Line]]:
         kept = []
         for name, note in found:
@@ -169,28 +209,10 @@ def _family_of(values: Mapping[str, str], own: str, family: str) -> dict[str, st
 
 def gathered(repo: Repo, objects: Objects) -> Evidence:
     """The evidence that is in ``repo`` now."""
-    return Evidence(objects, ledgers(refs.values(repo, *LEDGER_PATTERNS)))
+    return Evidence(objects, ledgers(refs.values(repo, *LEDGER_PATTERNS)), repo.common_dir)
 
 
-def _notes_of(
-    objects: Objects, tips: Mapping[str, str], subjects: Sequence[str], *, canonical_only: bool
-) -> dict[str, list[tuple[str, bytes]]]:
-    """Each subject's notes as (ledger, bytes); the canonical place of all in one read, other layouts when asked."""
-    pairs = [(subject, name) for subject in subjects for name in tips]
-    found = objects.read_many([f"{tips[name]}:{notes.path_of(subject)}" for subject, name in pairs])
-    kept: dict[str, list[tuple[str, bytes]]] = {subject: [] for subject in subjects}
-    for (subject, name), note in zip(pairs, found, strict=True):
-        if note is not None and note.kind == "blob":
-            kept[subject].append((name, note.body))
-    if not canonical_only:
-        for subject, name in pairs:
-            canonical = {body for held, body in kept[subject] if held == name}
-            extra = _elsewhere(objects, tips[name], subject)
-            kept[subject] += [(name, body) for body in extra if body not in canonical]
-    return kept
-
-
-def _elsewhere(objects: Objects, tip: str, subject: str) -> list[bytes]:
+def _searched(objects: Objects, tip: str, subject: str) -> list[bytes]:
     tree = _tree_of(objects, tip)
     if tree is None:
         return []

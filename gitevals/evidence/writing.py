@@ -117,7 +117,9 @@ def fit(evaluation: Evaluation) -> Evaluation:
     for limit in _halved(DESCRIPTION_LIMIT_BYTES):
         if _fits(evaluation):
             return evaluation
-        shorter = [msgspec.structs.replace(found, description=clip(found.description, limit)) for found in evaluation.findings]
+        shorter = [
+            msgspec.structs.replace(found, description=clip(found.description, limit)) for found in evaluation.findings
+        ]
         evaluation = msgspec.structs.replace(evaluation, findings=tuple(shorter))
     if not _fits(evaluation):
         raise BadInput(
@@ -145,9 +147,7 @@ def _with_excerpts(evaluation: Evaluation, limit_bytes: int) -> Evaluation:
 
 
 def _shrunk(run: CheckRun, limit_bytes: int) -> CheckRun:
-    return msgspec.structs.replace(
-        run, stdout=_cut(run.stdout, limit_bytes), stderr=_cut(run.stderr, limit_bytes)
-    )
+    return msgspec.structs.replace(run, stdout=_cut(run.stdout, limit_bytes), stderr=_cut(run.stderr, limit_bytes))
 
 
 def _cut(stream: Stream | None, limit_bytes: int) -> Stream | None:

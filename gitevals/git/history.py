@@ -100,7 +100,10 @@ def changed_paths(repo: Repo, old: str, new: str) -> tuple[str, ...]:
 
 def commit_of(repo: Repo, name: str) -> str | None:
     """The full id of the commit that ``name`` stands for, or None."""
-    return repo.text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", accept=(0, 1, 128)) or None
+    return (
+        repo.text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", accept=(0, 1, 128))
+        or None
+    )
 
 
 def tree_of(repo: Repo, commit: str) -> str:

@@ -80,5 +80,5 @@ def finish(started: "subprocess.Popen[bytes]") -> dict[str, str]:
     output, _ = started.communicate()
     if started.returncode != 0:
         raise GitFailed("git for-each-ref failed: the refs cannot be read", status=started.returncode)
-    lines = output.decode("utf-8", "surrogateescape").splitlines()
+    lines = output.decode("utf-8", "surrogateescape").rstrip("\n").split("\n") if output else []
     return {name: value for value, _, name in (line.partition(" ") for line in lines)}

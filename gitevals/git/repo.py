@@ -97,9 +97,13 @@ def discover(directory: str | None = None, inherited: Mapping[str, str] | None =
     outer = dict(os.environ if inherited is None else inherited)
     check_version(environment(outer))
     asked = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-object-format", "--is-inside-work-tree")
-    env = {**environment(outer), **{name: outer[name] for name in ("GIT_DIR", "GIT_WORK_TREE") if name in outer}}
+    env = environment(outer) | {name: outer[name] for name in ("GIT_DIR", "GIT_WORK_TREE") if name in outer}
     try:
-        lines = run.run(["rev-parse", *asked], env=env, cwd=directory).stdout.decode("utf-8", "surrogateescape").splitlines()
+        lines = (
+            run.run(["rev-parse", *asked], env=env, cwd=directory)
+            .stdout.decode("utf-8", "surrogateescape")
+            .splitlines()
+        )
     except GitFailed as error:
         raise _no_repository(error) from error
     git_dir, common_dir, object_format, inside = lines

@@ -34,5 +34,7 @@ def _cut(text: str) -> str:
 
 def ending(kept: Path | None) -> list[str]:
     """What is said after the last step."""
-    where = f"The repository is kept in {kept}/project." if kept else "The repository is gone again; --keep DIR keeps it."
+    where = (
+        f"The repository is kept in {kept}/project." if kept else "The repository is gone again; --keep DIR keeps it."
+    )
     return ["Every step behaved as told.", where]
