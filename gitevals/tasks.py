@@ -73,7 +73,7 @@ class _Heading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Item(msgspec.Struct, kw_only=True):
-    """A list item as its tokens pass by: ``parts`` are its own texts, without those of nested items."""
+    """A list item as its tokens pass by: ``parts`` are its own texts and those of plain items in it."""
 
     line: int
     boxed: bool = False
@@ -191,7 +191,9 @@ def _items(document: _Document, tokens: "Sequence[Token]") -> list[_Item]:
                 around.append(_Item(line=_line(token), parts=[]))
                 items.append(around[-1])
             case "list_item_close":
-                around.pop()
+                closed = around.pop()
+                if not closed.boxed:  # a plain item belongs to the entry that it stands in
+                    around[-1].parts += closed.parts
             case "blockquote_open" | "blockquote_close":
                 quotes += token.nesting
             case "inline" if _begins_item(tokens, index) and _is_entry(document, token, quoted=quotes > 0):

@@ -59,7 +59,7 @@ def sealed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     """An environment in which nothing of the developer's reaches git or the product."""
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
-        if name.startswith(("GIT_", "GITEVALS_", "XDG_", "PYTEST_ADDOPTS")) or name in (
+        if name.startswith(("GIT_", "XDG_", "PYTEST_ADDOPTS", "GITEVALS_W")) or name in (
             "EDITOR",
             "VISUAL",
             "PYTHONPATH",

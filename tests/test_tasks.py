@@ -69,7 +69,7 @@ READ = [
     ),
     ("an entry in a plain item", HEAD + "- group\n  - [ ] a", ["4 AC-1 a"]),
     ("a list in a list", HEAD + "- - [ ] a", ["3 AC-1 a"]),
-    ("nested plain items stay out", HEAD + "- [ ] a\n  - detail\n- [ ] b", ["3 AC-1 a", "5 AC-2 b"]),
+    ("nested plain items belong to their entry", HEAD + "- [ ] a\n  - detail\n- [ ] b", ["3 AC-1 a detail", "5 AC-2 b"]),
     ("a wrapped line", HEAD + "- [ ] a\n  b\nc", ["3 AC-1 a b c"]),
     ("two paragraphs", HEAD + "- [ ] a\n\n  b\n- [ ] c", ["3 AC-1 a b", "6 AC-2 c"]),
     ("a paragraph after a nested entry", HEAD + "- [ ] a\n  - [ ] b\n\n  c", ["3 AC-1 a c", "4 AC-2 b"]),
