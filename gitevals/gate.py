@@ -39,8 +39,8 @@ NEAR_LIMIT = 64  # commits of a movement whose notes are searched for a nearest 
 class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     """What decisions in one repository are made from.
 
-    ``protected`` maps protected refs to their tips; ``copies`` the authority's copy of each (empty where there is no
-    authority); ``deliveries`` remembers spent contracts within one command.
+    ``protected`` maps protected refs to their tips, ``copies`` to the authority's copy of them, where there is one.
+    ``catching_up`` lets a local ref follow that copy; ``frozen_ever`` takes a contract that was superseded later.
     """
 
     repo: Repo
@@ -49,6 +49,7 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     protected: dict[str, str]
     copies: dict[str, str] = {}
     frozen_ever: bool = False
+    catching_up: bool = False
 
 
 def grounds(session: Session, *, frozen_ever: bool = False, also: str = "") -> Grounds:
@@ -177,7 +178,7 @@ def _mended(grounds: Grounds, movement: Movement, error: ConfigInvalid) -> Decis
 def _caught_up(grounds: Grounds, movement: Movement) -> bool:
     """Whether the authority already has what the ref would move to: it was judged there."""
     copy = grounds.copies.get(movement.ref)
-    if copy is None or copy == movement.old:
+    if not grounds.catching_up or copy is None or copy == movement.old:
         return False
     return history.is_ancestor(grounds.repo, movement.new, copy)
 
@@ -338,7 +339,7 @@ def _tasks(
     entries: Sequence[history.Entry],
     evaluations: Sequence[Stored],
 ) -> tuple[tuple[str, ...], bool]:
-    """The tasks of a span, and whether trailers named them: trailers, else matching evidence, else the branch's name."""
+    """The tasks of a span, and whether trailers named them: else matching evidence does, else the branch's name."""
     named = movement.tasks or _trailers(grounds, movement, entries)
     if named:
         return named, True
@@ -419,4 +420,15 @@ def _nearer(
         tasks = tuple(task_facts(grounds, base, span.ref, task) for task in sorted(named))
     exempt = undo.exemption(grounds.repo, grounds.objects, base, span) if exemptible else ""
     where = _where(movement, span.new, base.config, [task.task for task in tasks])
-    return msgspec.structs.replace(facts, evaluations=evaluations, tasks=tasks, exempt=exempt, where=where)
+    likely = "TASK" if tasks or exempt else _likely_task(grounds, base.config, span)
+    return msgspec.structs.replace(
+        facts, evaluations=evaluations, tasks=tasks, exempt=exempt, where=where, likely_task=likely
+    )
+
+
+def _likely_task(grounds: Grounds, config: Config, span: Span) -> str:
+    """What the task is probably called: a branch with a task's name stands at what comes in."""
+    points = [f"--points-at={name}" for name in (span.new.id, *span.new.parents[1:])]
+    listed = grounds.repo.text("for-each-ref", "--format=%(refname:lstrip=2)", *points, protection.HEADS)
+    found = [task_of_branch(config, branch) for branch in listed.split("\n")]
+    return next((task for task in found if task), "TASK")

@@ -74,12 +74,18 @@ def _here(id_length: int) -> repo.Repo:
 def _reference_transaction(_: list[str]) -> int:
     asked = [Asked(old=old, new=new, ref=ref) for old, new, ref in (line.split() for line in sys.stdin)]
     here = _here(max(len(line.new) for line in asked if not line.new.startswith("ref:")) if asked else 40)
-    named = protection.read_list(here)
-    if named is None:
-        with _plumbing(here) as objects:
-            named = protection.refresh_list(here, objects)
+    named = _protected(here)
     wanted = [line for line in asked if protection.matches(named, line.ref) and not _is_housekeeping(here, line)]
     return _judge(here, named, wanted) if wanted else 0
+
+
+def _protected(here: repo.Repo) -> tuple[str, ...]:
+    """The protected patterns; a list that is absent or cut short is made anew."""
+    named = protection.read_list(here)
+    if named is not None:
+        return named
+    with _plumbing(here) as objects:
+        return protection.refresh_list(here, objects)
 
 
 def _is_housekeeping(here: repo.Repo, line: Asked) -> bool:
@@ -130,6 +136,7 @@ def _judge(here: repo.Repo, named: tuple[str, ...], wanted: list[Asked], *, push
             evidence=Evidence(objects, ledgers(values), here.common_dir),
             protected={ref: tip for ref, tip in values.items() if protection.matches(named, ref)},
             copies=_copies(here, wanted, values),
+            catching_up=True,
         )
         decisions = []
         for position, line in enumerate(wanted):
@@ -248,7 +255,7 @@ def _pre_push(arguments: list[str]) -> int:
         old, new, ref, source = line.split()
         asked.append(Asked(old=old, new=new, ref=ref, source=source.removeprefix(HEADS)))
     here = _here(len(asked[0].new) if asked else 40)
-    named = protection.read_list(here) or ()
+    named = _protected(here)
     wanted = [line for line in asked if protection.matches(named, line.ref)]
     return _judge(here, named, wanted, pushed=True) if wanted else 0
 
@@ -278,10 +285,7 @@ def _of_index(here: repo.Repo, branch: str, heads: list[str]) -> int:
     parents = [option for parent in (tip, *heads) for option in ("-p", parent)]
     made = here.run("commit-tree", tree, *parents, "-m", "candidate judged by git-evals", env=_CANDIDATE)
     candidate = made.stdout.decode().strip()
-    named = protection.read_list(here)
-    if named is None:
-        with _plumbing(here) as objects:
-            named = protection.refresh_list(here, objects)
+    named = _protected(here)
     if not protection.matches(named, branch):
         return 0
     return _judge(here, named, [Asked(ref=branch, old=tip, new=candidate)])

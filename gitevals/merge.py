@@ -34,7 +34,7 @@ _IN_PROGRESS = {
 
 
 class Shape(StrEnum):
-    """What the target gets: a merge commit, the head itself where that is possible, or one commit of the whole change."""
+    """What the target gets: a merge commit, the head itself where possible, or one commit of the whole change."""
 
     NO_FF = "no-ff"
     FF = "ff"

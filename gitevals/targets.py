@@ -108,11 +108,10 @@ def _tip(repo: Repo, ref: str, into: str | None) -> tuple[str, tuple[str, ...]]:
     local, copy = refs.values(repo, ref).get(ref), copies(repo, [ref]).get(ref)
     if into and into.removeprefix(REMOTES) == f"{remote_of(repo)}/{_short(ref)}" and copy and local != copy:
         return copy, (f"judged from {into}, not from the local branch",)
-    if local is None and copy is None:
-        raise _no_branch(repo, _short(ref), option="--into")
-    if local is None and copy is not None:
+    if local is None:
+        if copy is None:
+            raise _no_branch(repo, _short(ref), option="--into")
         return copy, ()
-    assert local is not None
     if copy is not None and copy != local and history.is_ancestor(repo, local, copy):
         tracking = f"{remote_of(repo)}/{_short(ref)}"
         return local, (f"{tracking} is ahead of {_short(ref)}; `--into {tracking}` judges from there",)

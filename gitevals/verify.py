@@ -18,12 +18,9 @@ from gitevals.session import Session
 from gitevals.targets import Head, Target
 
 
-def of_movement(session: Session, ref: str, old: str, new: str, *, local: bool = True) -> Decision:
-    """The decision on a movement whose ends exist; ``local`` lets what the authority already has pass."""
-    grounds = gate.grounds(session, also=ref)
-    if not local:
-        grounds = msgspec.structs.replace(grounds, copies={})
-    return gate.judge(grounds, Movement(ref=ref, old=old, new=new))
+def of_movement(session: Session, ref: str, old: str, new: str) -> Decision:
+    """The decision on a movement whose ends exist."""
+    return gate.judge(gate.grounds(session, also=ref), Movement(ref=ref, old=old, new=new))
 
 
 def of_change(session: Session, target: Target, head: Head, tasks: Sequence[str], *, given: bool = False) -> Decision:

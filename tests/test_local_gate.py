@@ -35,6 +35,7 @@ WAYS: list[Way] = [
         (("restore", "--source=task/42", "-SW", "."), ("commit", "-n", "-qm", "x\n\nTask: 42")),
     ),
     ("commit", "ahead", (("restore", "--source=task/42", "-SW", "."), ("commit", "-qm", "x"))),
+    ("commit after a conflict", "clash", (("merge", "task/42"), ("commit", "--no-edit"))),
     ("am", "ahead", (("am", "-q", "../42.patch"),)),
 ]
 
@@ -44,6 +45,11 @@ def a_place(a_project: Place, tmp_path: Path) -> Callable[[str, bool], Place]:
     def made(lies: str, linked: bool) -> Place:
         with_task_branch(a_project)
         (tmp_path / "42.patch").write_text(a_project.git("format-patch", "--stdout", "-1", "task/42") + "\n")
+        if lies == "clash":
+            a_project.git("switch", "-q", "task/42")
+            a_project.commit({"clash": "theirs\n"}, "clash")
+            a_project.git("switch", "-q", "main")
+            a_project.commit({"clash": "ours\n"}, "main clashes")
         if lies == "apart":
             a_project.commit({"elsewhere": "moved on\n"}, "main moves on")
         if linked:
@@ -84,7 +90,9 @@ def test_a_protected_branch_moves_only_on_evidence(
 
 def _perform(place: Place, commands: tuple[tuple[str, ...], ...]) -> "subprocess.CompletedProcess[bytes]":
     for command in commands[:-1]:
-        place.git(*command)
+        if place.attempt("git", *command).returncode != 0:
+            place.write("clash", "resolved\n")
+            place.git("add", "clash")
     return place.attempt("git", *commands[-1])
 
 

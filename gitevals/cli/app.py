@@ -7,12 +7,15 @@ import traceback
 from typing import Annotated
 
 import typer
+from typer.exceptions import TyperException
 
 from gitevals import __version__
 from gitevals.cli import evidence, gate, setup
 from gitevals.cli.output import say
-from gitevals.errors import EvalsError
+from gitevals.errors import BadInput, EvalsError
 from gitevals.report.text import line
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="git-evals",
@@ -44,25 +47,38 @@ def _root(
         try:
             os.chdir(directory)
         except OSError as error:
-            say(f'git-evals: cannot change to "{line(directory)}": {error.strerror}')
-            raise typer.Exit(2) from error
+            raise BadInput(
+                f'cannot change to "{directory}": {error.strerror}', hint="name a directory of the repository"
+            ) from error
 
 
 def main() -> None:
     """Run the command line; the exit code says how it went (0 yes, 1 no, 2 bad input, 3 cannot tell, 4 our bug)."""
     try:
-        app(prog_name="git evals")
+        code = app(prog_name="git evals", standalone_mode=False)
+        if code == INTERRUPTED:
+            say("git-evals: interrupted")
+        sys.exit(code if isinstance(code, int) else 0)
     except EvalsError as error:
         say(f"git-evals: {line(error.message)}", *([f"hint: {line(error.hint)}"] if error.hint else []))
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        say("git-evals: interrupted")
-        sys.exit(130)
+    except TyperException as error:
+        sys.exit(_usage(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
         sys.exit(_bug(error))
+
+
+def _usage(error: TyperException) -> int:
+    """Tell of a command line that cannot be read; a command that was given nothing shows its help instead."""
+    text = error.format_message()
+    if "\n" in text:
+        say(text)
+    else:
+        say(f"git-evals: {line(text[:1].lower() + text[1:]).rstrip('.')}", "hint: `git evals --help` lists what there is")
+    return 2
 
 
 def _bug(error: Exception) -> int:

@@ -162,7 +162,7 @@ def run_(
         change = Change(target=aim, head=head(here, aim, named, branch, commit), alone=alone, given=commit is not None)
         examined = [verification_alone(aim)] if verify_only else [examine(here, aim, task) for task in named]
         manner = Manner(
-            force=force, keep=keep, observer=Progress(quiet=quiet), announce=(lambda _: None) if quiet else say,
+            force=force, keep=keep, observer=Progress(quiet=quiet), announce=say,
             correlation=Correlation(run=run_label, attempt=attempt, stage=stage),
         )  # fmt: skip
         _print_evaluations(here, run(here, change, examined, manner), as_json=as_json)
@@ -170,13 +170,13 @@ def run_(
 
 def _print_evaluations(here: Session, found: Sequence[Stored], *, as_json: bool) -> None:
     evidence = here.evidence()
+    shown = [(stored, tries(evidence, stored)) for stored in found]
+    _report_faults(evidence)
     if as_json:
-        views = [documents.evaluation(stored, tries(evidence, stored)) for stored in found]
+        views = [documents.evaluation(stored, number) for stored, number in shown]
         document(views[0] if len(views) == 1 else views)
     else:
-        data(
-            entry for stored in found for entry in evaluation_report.terminal(stored, tries(evidence, stored), width())
-        )
+        data(entry for stored, number in shown for entry in evaluation_report.terminal(stored, number, width()))
     raise typer.Exit(_EXITS[worst([stored.evaluation.result for stored in found])])
 
 
@@ -302,6 +302,7 @@ def show(
                 document(documents.evaluation(stored, tries(evidence, stored)))
             else:
                 data(evaluation_report.terminal(stored, tries(evidence, stored), width()) + _logs(here, stored))
+            _report_faults(evidence)
             return
         found = _on(here, evidence, subject)
         if as_json:
@@ -315,11 +316,11 @@ def show(
 
 def _logs(here: Session, stored: Stored) -> list[str]:
     said = []
-    for run in (*stored.evaluation.setup, *stored.evaluation.verification, *stored.evaluation.checks):
-        for name, stream in (("stdout", run.stdout), ("stderr", run.stderr)):
+    for ran in (*stored.evaluation.setup, *stored.evaluation.verification, *stored.evaluation.checks):
+        for name, stream in (("stdout", ran.stdout), ("stderr", ran.stderr)):
             if stream is not None:
                 kept = here.objects.read_many([stream.blob])[0] if stream.blob else None
-                said.append(f"--- {line(run.id)} {name}, {stream.bytes} bytes{', cut' if stream.truncated else ''}")
+                said.append(f"--- {line(ran.id)} {name}, {stream.bytes} bytes{', cut' if stream.truncated else ''}")
                 text = (
                     kept.body.decode("utf-8", "surrogateescape") if kept else f"{stream.excerpt}\n(the log was pruned)"
                 )

@@ -91,7 +91,7 @@ def merge(
             merges.expect(here, change, expect_head)
         tasks = tuple(check_task_id(name) for name in dict.fromkeys(task or []))
         wish = merges.Wish(target=aim, head=change, tasks=tasks, shape=shape, message=message)
-        manner = Manner(observer=Progress(quiet=quiet), announce=(lambda _: None) if quiet else say)
+        manner = Manner(observer=Progress(quiet=quiet), announce=say)
         merged = merges.merge(here, wish, manner)
         if as_json:
             document(documents.decision(merged.decision))

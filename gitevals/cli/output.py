@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from gitevals.evaluate.checks import Happening
 from gitevals.report.documents import encoded
-from gitevals.report.text import line, words
+from gitevals.report.text import line, plain, words
 
 
 def data(lines: Iterable[str]) -> None:
-    """Print what was asked for."""
-    text = "".join(f"{entry}\n" for entry in lines)
+    """Print what was asked for, one line an entry; whatever a record put into it acts on no terminal."""
+    text = "".join(f"{line(entry) if '\n' in entry else plain(entry)}\n" for entry in lines)
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.flush()
 

@@ -100,7 +100,7 @@ def carry_out(bench: Bench, wanted: Plan) -> Ran:
         checks=checks,
         streams=streams,
         reason=reason,
-        timed_out_verifying=any(run.reason.startswith("timed out") for run in verification),
+        timed_out_verifying=any(_is_over_time(run) for run in verification),
     )
 
 
@@ -152,6 +152,7 @@ def _in_turn(
 
 
 SOURCE_CHANGED = "source_changed"
+TIMED_OUT = "timed out"
 
 
 def _run(
@@ -214,13 +215,17 @@ def _judged(
 
 def _result(command: Command, outcome: process.Outcome) -> tuple[Result, list[str]]:
     if outcome.ended is process.Ended.TIMED_OUT:
-        return Result.INCONCLUSIVE, [f"timed out after {command.timeout_seconds} s"]
+        return Result.INCONCLUSIVE, [f"{TIMED_OUT} after {command.timeout_seconds} s"]
     if outcome.ended is process.Ended.SIGNALLED:
         return Result.INCONCLUSIVE, [f"ended by signal {outcome.signal}"]
     if outcome.ended is process.Ended.NOT_STARTED or outcome.exit_code is None:
         return Result.INCONCLUSIVE, [f"could not be started: {outcome.message}"]
     result = of_exit(outcome.exit_code, refined=command.refined_exits())
     return result, [] if result is Result.PASSED else [f"exit {outcome.exit_code}"]
+
+
+def _is_over_time(run: CheckRun) -> bool:
+    return any(reason.startswith(TIMED_OUT) for reason in run.reason.split("; ", 2)[:2])
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:

@@ -62,7 +62,7 @@ def refuse_unusable(session: Session, evidence: Evidence, target: Target, task: 
     if stands.state is ContractState.OUT_OF_DATE:
         raise Refused(
             f"the frozen contract of task {task} is out of date with {target.ref}",
-            hint=f"`git evals contract {task}` shows both; `git evals freeze {task}{target.option}` freezes the new one",
+            hint=f"git evals freeze {task}{target.option}",
         )
     if stands.state is ContractState.CONFLICT:
         raise Refused(
@@ -84,8 +84,9 @@ def verification_alone(target: Target) -> Examined:
     """The examination that names no task: the project's verification and nothing else."""
     config = target.base.config
     contract = Contract(
-        schema=contracts.SCHEMA, task="", mode=config.mode, verification=config.verify, setup=config.setup
-    )
+        schema=contracts.SCHEMA, task="", mode=config.mode, verification=config.verify, setup=config.setup,
+        outputs=config.outputs,
+    )  # fmt: skip
     return Examined(contract=contract, digest=contracts.digest(contract))
 
 
@@ -94,11 +95,11 @@ def run(session: Session, change: Change, examined: Sequence[Examined], manner: 
     target = change.target
     candidate = _direct(session, change)
     store = session.store(target.base.config.repository)
-    for entry in examined:
-        _authorise(session, store, change, entry, manner)
+    writing.check_way(store)
     if candidate is not None:
         reused = _reused(session, change, candidate, examined, manner)
         if reused:
+            _authorise(session, store, change, examined, manner)
             return reused
     kept: list[str] = []
     directory = session.repo.text("config", "--get", "evals.scratchDir", accept=(0, 1)) or None
@@ -119,7 +120,7 @@ def _direct(session: Session, change: Change) -> Candidate | None:
     if change.alone:
         base = history.merge_base(repo, tip, head)
         if base is None:
-            raise BadInput(f"{head[:12]} and {change.target.ref} have no common history", hint="name another --into")
+            raise _unrelated(session, change)
         return Candidate(
             base=base, base_tree=history.tree_of(repo, base), heads=(head,), commit=head,
             tree=history.tree_of(repo, head), strategy="none",
@@ -128,7 +129,19 @@ def _direct(session: Session, change: Change) -> Candidate | None:
         resolved = integrate.given(repo, base=tip, commit=head)
         if resolved is not None:
             return resolved
-    return integrate.plan(repo, base=tip, head=head)
+    planned = integrate.plan(repo, base=tip, head=head)
+    if planned is None and history.merge_base(repo, tip, head) is None:
+        raise _unrelated(session, change)
+    return planned
+
+
+def _unrelated(session: Session, change: Change) -> BadInput:
+    shallow = history.is_shallow(session.repo)
+    return BadInput(
+        f"{change.head.commit[:12]} and {change.target.ref} have no common history"
+        + (" within what this shallow clone holds" if shallow else ""),
+        hint="git fetch --unshallow" if shallow else "name another --into",
+    )
 
 
 def _reused(
@@ -161,15 +174,19 @@ def passing(known: Sequence[Stored], change: Change, candidate: Candidate, entry
     return final if all(stored.evaluation.result is Result.PASSED for stored in final) else []
 
 
-def _authorise(session: Session, store: writing.Store, change: Change, entry: Examined, manner: Manner) -> None:
-    """Keep the content that the evaluation will name; the first run of a task also freezes it, and says so."""
-    if not entry.task:
-        return
-    if entry.standing is not None and entry.standing.state is ContractState.MISSING:
-        freeze(store, entry.contract, entry.text, base=change.target.tip, reason="first run", actor=session.actor())
-        manner.announce(f"froze the contract of task {entry.task} ({entry.digest[:12]})")
-    else:
-        keep_content(store, entry.contract, entry.text)
+def _authorise(
+    session: Session, store: writing.Store, change: Change, examined: Sequence[Examined], manner: Manner
+) -> None:
+    """Keep the content that each evaluation will name; the first run of a task also freezes it, and says so.
+
+    Called once all input is known to be good, and before the first command runs.
+    """
+    for entry in examined:
+        if entry.standing is not None and entry.standing.state is ContractState.MISSING:
+            freeze(store, entry.contract, entry.text, base=change.target.tip, reason="first run", actor=session.actor())
+            manner.announce(f"froze the contract of task {entry.task} ({entry.digest[:12]})")
+        elif entry.task:
+            keep_content(store, entry.contract, entry.text)
 
 
 def _in_scratch(
@@ -189,14 +206,17 @@ def _in_scratch(
     if direct is None:
         reused = _reused(session, change, candidate, examined, manner)
         if reused:
+            _authorise(session, store, change, examined, manner)
             return reused
+    if candidate.commit is not None:
+        place = scratches.checkout(place, candidate.commit)
+    _authorise(session, store, change, examined, manner)
     started = writing.now()
     counts = target.base.config.mode is not Mode.OFF
     wanted = checks.plan([entry.contract for entry in examined], criteria_count=counts)
     if candidate.commit is None:
         ran = checks.nothing_ran(wanted, _conflict(candidate))
     else:
-        place = scratches.checkout(place, candidate.commit)
         tasks = " ".join(entry.task for entry in examined)
         ran = checks.carry_out(
             Bench(

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from gitevals.errors import BadInput
-from gitevals.evidence.reading import LOGS, NOTES, Evidence, gathered
-from gitevals.git import ledger, notes, trees
+from gitevals.evidence.reading import CONTRACTS, LOGS, NOTES, Evidence, gathered
+from gitevals.git import ledger, notes, refs, trees
 from gitevals.git.objects import NewObject, Objects
 from gitevals.git.repo import Repo
 from gitevals.model import record
@@ -66,8 +66,14 @@ def nonce() -> str:
     return secrets.token_hex(8)
 
 
+def check_way(store: Store) -> None:
+    """Raise `BadInput` if a ref stands where a run has to write one of this writer's; asked before anything is written."""
+    for ref in (NOTES + store.writer, CONTRACTS + store.writer, f"{LOGS}{store.writer}/{now()[:7]}"):
+        refs._check_way(store.repo, ref)
+
+
 def append_evaluations(store: Store, evaluations: Sequence[Evaluation]) -> list[Stored]:
-    """Write ``evaluations`` in one ledger commit; each is filed under its head and its tree, and says what it came after."""
+    """Write ``evaluations`` in one ledger commit; each is filed under head and tree, and says what it came after."""
     ref = NOTES + store.writer
     written: list[Stored] = []
 
@@ -84,8 +90,9 @@ def _placed(known: Evidence, evaluation: Evaluation, ref: str) -> Stored:
     subject = evaluation.subject
     around = [
         stored
-        for stored in known.evaluations([subject.tree])
-        if stored.evaluation.subject.ref == subject.ref and stored.evaluation.subject.base_tree == subject.base_tree
+        for stored in known.evaluations([subject.tree or subject.head])
+        if (stored.evaluation.subject.ref, stored.evaluation.subject.base_tree, stored.evaluation.subject.tree)
+        == (subject.ref, subject.base_tree, subject.tree)
     ]
     after = tuple(sorted(stored.id for stored in deciding(around, around)))
     fitted = fit(msgspec.structs.replace(evaluation, after=after))
@@ -96,7 +103,8 @@ def _filed(objects: Objects, root: str | None, stored: Sequence[Stored]) -> str:
     additions: dict[str, list[bytes]] = {}
     for entry in stored:
         raw = record.encode(entry.evaluation)
-        for subject in dict.fromkeys((entry.evaluation.subject.head, entry.evaluation.subject.tree)):
+        subjects = (entry.evaluation.subject.head, entry.evaluation.subject.tree)
+        for subject in dict.fromkeys(name for name in subjects if name):
             additions.setdefault(notes.path_of(subject), []).append(raw)
     paths = list(additions)
     present = objects.read_many([f"{root}:{path}" for path in paths]) if root else [None] * len(paths)
@@ -167,7 +175,7 @@ def tail(text: str, limit_bytes: int) -> str:
 
 
 def append_files(store: Store, family: str, files: Callable[[Evidence], Mapping[str, bytes]]) -> None:
-    """Add files (path → content) to one of this writer's ledgers; ``files`` is asked under the lock with what is known."""
+    """Add files (path → content) to one of this writer's ledgers; ``files`` is asked under the lock."""
 
     def edit(root: str | None) -> str | None:
         wanted = files(gathered(store.repo, store.objects))

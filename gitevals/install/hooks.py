@@ -104,7 +104,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def set_trust_branch(repo: Repo, named: str = "") -> None:
-    """Remember which branch's configuration is trusted, if none is yet: ``named``, the remote's HEAD, the current one."""
+    """Remember which branch's configuration is trusted, if none is yet: ``named``, the remote's HEAD, the current."""
     if repo.text("config", "--get", "evals.trustBranch", accept=(0, 1)):
         return
     remote = repo.text("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD", accept=(0, 1, 128))

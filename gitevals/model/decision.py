@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from gitevals.model.contract import Mode
-from gitevals.model.evaluation import Finding, Stored
+from gitevals.model.evaluation import Finding, Stored, Subject
 from gitevals.model.movement import Commit, Span, covers, deciding, same_key
 from gitevals.model.result import Result
 
@@ -45,7 +45,7 @@ class Code(StrEnum):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """How a reason weighs in ``enforce`` and in the lenient modes, the exit of ``verify``, and the command that helps."""
+    """How a reason weighs in ``enforce`` and in the lenient modes, `verify`'s exit, and the command that helps."""
 
     enforce: Severity
     lenient: Severity
@@ -69,7 +69,7 @@ RULES: dict[Code, Rule] = {
     Code.FAILED: Rule(_REFUSE, _NOTE, 1, "git evals report {task} --feedback"),
     Code.INCONCLUSIVE: Rule(_REFUSE, _NOTE, 3, "git evals report {task}"),
     Code.NOT_RUN: Rule(_REFUSE, _NOTE, 3, "git evals report {task}"),
-    Code.UNTASKED: Rule(_REFUSE, _NOTE, 1, "git evals run TASK {where}"),
+    Code.UNTASKED: Rule(_REFUSE, _NOTE, 1, "git evals run {likely} {where}"),
     Code.DELETED: Rule(_REFUSE, _NOTE, 1, "protected branches are not deleted; remove it from `protect:` first"),
     Code.REWRITTEN: Rule(_REFUSE, _NOTE, 1, "bring the change in on top: git revert, or git evals merge"),
     Code.CONFIG_CHANGE: Rule(_NOTE, _NOTE, 1, ""),
@@ -160,7 +160,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the decision on one span rests on.
 
     ``exempt`` says why verification alone counts ("" if it does not); ``privileged`` names altered files that the
-    gate reads; ``where`` is the option that names the change to `run`, ``into`` the one that names the target.
+    gate reads; ``where`` is the option that names the change to `run`, ``into`` the one that names the target;
+    ``likely_task`` is what a hint calls the task that nobody named.
     """
 
     span: Span
@@ -172,6 +173,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     config_problem: str = ""
     where: str = ""
     into: str = ""
+    likely_task: str = "TASK"
 
 
 def reason(code: Code, mode: Mode, message: str, *, hint: str = "", task: str = "", criterion: str = "") -> Reason:
@@ -209,7 +211,7 @@ def decide(facts: Facts) -> Decision:
 
 
 def _said(facts: Facts, code: Code, message: str, *, task: str = "", criterion: str = "", hint: str = "") -> Reason:
-    hint = (hint or RULES[code].hint).format(task=task, where=facts.where, into=facts.into)
+    hint = (hint or RULES[code].hint).format(task=task, likely=facts.likely_task, where=facts.where, into=facts.into)
     return reason(code, facts.policy.mode, message, hint=" ".join(hint.split()), task=task, criterion=criterion)
 
 
@@ -218,11 +220,11 @@ def _of_key(facts: Facts) -> list[Stored]:
     return [stored for stored in facts.evaluations if same_key(stored.evaluation, facts.span, repository)]
 
 
-def verification_of(evaluations: Sequence[Stored], verification_digest: str) -> tuple[Result | None, list[Stored]]:
-    """What the deciding evaluations of one key say of project verification (None: nothing), and which they are."""
-    known = list(evaluations)
-    group = [stored for stored in known if stored.evaluation.verification_digest == verification_digest]
-    final = deciding(known, group)
+def _verification_of(facts: Facts) -> tuple[Result | None, list[Stored]]:
+    """What the deciding evaluations of the key say of project verification (None: nothing), and which they are."""
+    wanted = facts.policy.verification_digest
+    group = [stored for stored in _of_key(facts) if stored.evaluation.verification_digest == wanted]
+    final = deciding(list(facts.evaluations), group)
     results = {stored.evaluation.verification_result for stored in final}
     for result in (Result.FAILED, Result.INCONCLUSIVE, Result.NOT_RUN, Result.PASSED):
         if result in results:
@@ -234,7 +236,7 @@ def _of_verification(facts: Facts, used: list[str], *, refused: bool) -> list[Re
     """What project verification adds; that nobody ran it is worth saying only where nothing else refuses."""
     if facts.policy.verification_count == 0:
         return []
-    result, final = verification_of(_of_key(facts), facts.policy.verification_digest)
+    result, final = _verification_of(facts)
     used += [stored.id for stored in final]
     if result is Result.PASSED:
         return []
@@ -311,12 +313,12 @@ def _of_results(facts: Facts, task: TaskFacts, final: Sequence[Stored]) -> list[
         for finding in evaluation.findings
         if finding.result is not Result.PASSED
     ]
-    broken = [entry for entry in found if entry.code is Code(evaluation.result)] or found
-    if broken:
-        return broken
+    broken = [entry for entry in found if entry.code is Code(evaluation.result)]
+    if broken or (found and not evaluation.reason):
+        return broken or found
     why = evaluation.reason or "project verification did not pass"
     text = f"task {task.task}: {evaluation.result.replace('_', ' ')} on {evaluation.subject.head[:12]}: {why}"
-    return [_said(facts, Code(evaluation.result), text, task=task.task)]
+    return [_said(facts, Code(evaluation.result), text, task=task.task), *found]
 
 
 def _of_finding(facts: Facts, task: TaskFacts, finding: Finding, head: str) -> Reason:
@@ -339,9 +341,9 @@ def _of_absence(facts: Facts, task: TaskFacts) -> list[Reason]:
     if not known:
         text = f"{name}: no evaluation of {span.new.id[:12]} on {span.old.id[:12]}"
         return [_said(facts, Code.MISSING, text, task=task.task)]
-    nearest = max(known, key=lambda evaluation: (_nearness(evaluation.subject.base, span.old), evaluation.finished))
+    nearest = max(known, key=lambda evaluation: (*_nearness(evaluation.subject, span), evaluation.finished))
     subject = nearest.subject
-    on_base = subject.base == span.old.id or subject.base_tree == span.old.tree
+    on_base = _on_base(subject, span)
     same_head = _same_head(subject.heads, span.new)
     if on_base and subject.tree == span.new.tree and nearest.contract != task.digest:
         text = f"{name}: evaluated under contract {nearest.contract[:12]}, now {task.digest[:12]}"
@@ -354,18 +356,23 @@ def _of_absence(facts: Facts, task: TaskFacts) -> list[Reason]:
         text = f"{name}: evaluated on {subject.base[:12]}, but {span.ref} has moved to {span.old.id[:12]}"
         found.append(_said(facts, Code.STALE_BASE, text, task=task.task))
     if not same_head:
-        text = f"{name}: evaluated at {subject.head[:12]}, but the change is now {_head_of(span.new)[:12]}"
+        heads = span.new.parents[1:] or (span.new.id,)
+        text = f"{name}: evaluated at {_listed(subject.heads)}, but the change is now {_listed(heads)}"
         found.append(_said(facts, Code.STALE_HEAD, text, task=task.task))
     return found
 
 
-def _nearness(base: str, old: Commit) -> int:
-    return 1 if base == old.id else 0
+def _nearness(subject: Subject, span: Span) -> tuple[bool, bool, bool]:
+    return _on_base(subject, span), subject.tree == span.new.tree, _same_head(subject.heads, span.new)
+
+
+def _on_base(subject: Subject, span: Span) -> bool:
+    return subject.base == span.old.id or subject.base_tree == span.old.tree
 
 
 def _same_head(heads: tuple[str, ...], new: Commit) -> bool:
     return new.id in heads or (bool(heads) and new.parents[1:] == heads)
 
 
-def _head_of(new: Commit) -> str:
-    return new.parents[1] if len(new.parents) > 1 else new.id
+def _listed(heads: Sequence[str]) -> str:
+    return ", ".join(head[:12] for head in heads)

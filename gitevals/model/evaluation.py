@@ -8,7 +8,7 @@ EXCERPT_LIMIT_BYTES = 4 * 1024
 
 
 class Subject(Record, frozen=True, kw_only=True):
-    """What was evaluated: ``ref`` (full name of the target), ``base`` (its tip), ``heads`` and the resulting ``tree``."""
+    """What was evaluated: the target's full ``ref``, its tip ``base``, the ``heads`` and the resulting ``tree``."""
 
     ref: str
     source: str | None

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -43,8 +43,11 @@ R = TypeVar("R", bound=Record)
 
 
 def encode(record: Record) -> bytes:
-    """``record`` as the bytes of one line, without line end."""
-    return _ENCODER.encode(record)
+    """``record`` as the bytes of one line, without line end; text that is no Unicode (a name of git's) is escaped."""
+    try:
+        return _ENCODER.encode(record)
+    except UnicodeEncodeError:
+        return _ENCODER.encode(_escaped(msgspec.to_builtins(record)))
 
 
 def identify(raw: bytes) -> str:
@@ -71,6 +74,14 @@ def decode(line: Line, as_type: type[R]) -> R | None:
         return msgspec.json.decode(line.raw, type=as_type)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return None
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_escaped(key): _escaped(entry) for key, entry in value.items()}
+    return [_escaped(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def _line(raw: bytes) -> Line:
