@@ -1,6 +1,5 @@
 """Movement → decision: gathers what one movement of a protected ref rests on and asks the pure function."""
 
-import subprocess
 from collections.abc import Sequence
 
 import msgspec
@@ -14,6 +13,7 @@ from gitevals.evidence.reading import Evidence
 from gitevals.git import history, refs
 from gitevals.git.objects import Objects, read
 from gitevals.git.repo import Repo
+from gitevals.git.run import Started
 from gitevals.model.contract import Mode
 from gitevals.model.decision import (
     RULES,
@@ -82,7 +82,7 @@ class Movement(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...] = ()
 
 
-def judge(grounds: Grounds, movement: Movement, started: "subprocess.Popen[bytes] | None" = None) -> Decision:
+def judge(grounds: Grounds, movement: Movement, started: Started | None = None) -> Decision:
     """Whether ``movement`` may happen; ``started`` is the log of it, if somebody asked for it already."""
     zero = grounds.repo.zero
     if movement.old == movement.new:
@@ -110,9 +110,7 @@ def judge(grounds: Grounds, movement: Movement, started: "subprocess.Popen[bytes
     return _of_chain(grounds, movement, base, apart)
 
 
-def _apart(
-    grounds: Grounds, movement: Movement, started: "subprocess.Popen[bytes] | None"
-) -> history.Divergence | None:
+def _apart(grounds: Grounds, movement: Movement, started: Started | None) -> history.Divergence | None:
     try:
         if started is not None:
             return history.finish_divergence(started)

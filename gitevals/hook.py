@@ -1,7 +1,6 @@
 """What a git hook starts. Every import here is paid for at each movement of a protected branch."""
 
 import os
-import subprocess
 import sys
 
 # msgspec prefers this package where it is installed, and it costs as much as the interpreter's own start.
@@ -15,6 +14,7 @@ from gitevals.errors import EvalsError
 from gitevals.evidence.reading import LEDGER_PATTERNS, Evidence, ledgers
 from gitevals.gate import Grounds, Movement
 from gitevals.git import history, plumbing, refs, repo
+from gitevals.git.run import Started
 from gitevals.model.contract import Mode
 from gitevals.model.decision import Code, Decision, reason
 from gitevals.report import decision as words
@@ -149,13 +149,13 @@ def _judge(here: repo.Repo, named: tuple[str, ...], wanted: list[Asked], *, push
         return _concluded(here, grounds, decisions, pushed=pushed)
 
 
-def _start_log(here: repo.Repo, line: Asked, *, pushed: bool) -> "subprocess.Popen[bytes] | None":
+def _start_log(here: repo.Repo, line: Asked, *, pushed: bool) -> Started | None:
     if not line.new.strip("0") or (pushed and not line.old.strip("0")):
         return None
     return history.start_divergence(here, line.old if pushed else line.ref, line.new, trailer=gate.TRAILER)
 
 
-def _of_line(grounds: Grounds, line: Asked, old: str, log: "subprocess.Popen[bytes] | None") -> Decision:
+def _of_line(grounds: Grounds, line: Asked, old: str, log: Started | None) -> Decision:
     if line.new.startswith("ref:"):
         found = reason(
             Code.REWRITTEN,

@@ -77,7 +77,8 @@ def _usage(error: TyperException) -> int:
     if "\n" in text:
         say(text)
     else:
-        say(f"git-evals: {line(text[:1].lower() + text[1:]).rstrip('.')}", "hint: `git evals --help` lists what there is")
+        what = line(text[:1].lower() + text[1:]).rstrip(".")
+        say(f"git-evals: {what}", "hint: `git evals --help` lists the commands, `--help` after one its options")
     return 2
 
 

@@ -11,7 +11,7 @@ from gitevals.report.text import line, plain, words
 
 def data(lines: Iterable[str]) -> None:
     """Print what was asked for, one line an entry; whatever a record put into it acts on no terminal."""
-    text = "".join(f"{line(entry) if '\n' in entry else plain(entry)}\n" for entry in lines)
+    text = "".join(plain(entry.replace("\n", "\\n")) + "\n" for entry in lines)
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.flush()
 

@@ -67,7 +67,7 @@ def nonce() -> str:
 
 
 def check_way(store: Store) -> None:
-    """Raise `BadInput` if a ref stands where a run has to write one of this writer's; asked before anything is written."""
+    """Raise `BadInput`, before anything is written, if a ref stands in the way of one that a run has to write."""
     for ref in (NOTES + store.writer, CONTRACTS + store.writer, f"{LOGS}{store.writer}/{now()[:7]}"):
         refs._check_way(store.repo, ref)
 

@@ -1,12 +1,12 @@
 """Questions about the commit graph, each answered by one git command."""
 
-import subprocess
 from collections.abc import Sequence
 
 import msgspec
 
 from gitevals.errors import GitFailed
 from gitevals.git.repo import Repo
+from gitevals.git.run import Started
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ def log_arguments(*ranges: str, trailer: str) -> tuple[str, ...]:
     return ("log", "-z", "--no-show-signature", "--no-color", f"--format={fields}", *ranges, "--")
 
 
-def start_divergence(repo: Repo, old: str, new: str, *, trailer: str) -> "subprocess.Popen[bytes]":
+def start_divergence(repo: Repo, old: str, new: str, *, trailer: str) -> Started:
     """Start asking what ``old`` and ``new`` have apart; read the answer with `divergence`."""
     return repo.start(*log_arguments("--left-right", f"{old}...{new}", trailer=trailer))
 
@@ -42,7 +42,7 @@ def divergence(repo: Repo, old: str, new: str, *, trailer: str) -> Divergence:
     return parse_divergence(repo.run(*arguments).stdout)
 
 
-def finish_divergence(started: "subprocess.Popen[bytes]") -> Divergence:
+def finish_divergence(started: Started) -> Divergence:
     """The answer of a question that was started; raises `GitFailed` if git could not tell."""
     output, _ = started.communicate()
     if started.returncode != 0:

@@ -4,15 +4,13 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from gitevals.errors import GitFailed
 from gitevals.git import trees
 from gitevals.git.objects import GitObject, NewObject, parse_name
 from gitevals.git.repo import Repo
-
-if TYPE_CHECKING:
-    import subprocess
+from gitevals.git.run import Started
 
 # What is asked ahead of reading answers must fit the smallest pipe a kernel gives, or both sides block for ever.
 WINDOW_NAMES = 300
@@ -27,7 +25,7 @@ _PACK_KINDS = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 class PlumbingObjects:
     """`gitevals.git.objects.Objects` by git commands; ``reader`` is a ``cat-file --batch`` that already runs."""
 
-    def __init__(self, repo: Repo, reader: "subprocess.Popen[bytes] | None" = None) -> None:
+    def __init__(self, repo: Repo, reader: Started | None = None) -> None:
         self._repo = repo
         self._reader = reader
 

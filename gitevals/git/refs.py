@@ -1,10 +1,10 @@
 """Refs, read by ``for-each-ref`` and moved by ``update-ref``: right in every ref format, and seen by hooks."""
 
 import os
-import subprocess
 
 from gitevals.errors import BadInput, GitFailed
 from gitevals.git.repo import Repo
+from gitevals.git.run import Started
 
 
 def values(repo: Repo, *patterns: str) -> dict[str, str]:
@@ -70,12 +70,12 @@ def _elsewhere(ref: str) -> str:
     return f"refs/old/{ref.removeprefix('refs/')}"
 
 
-def start(repo: Repo, *patterns: str) -> "subprocess.Popen[bytes]":
+def start(repo: Repo, *patterns: str) -> Started:
     """Start listing what `for-each-ref` matches (its own patterns, ``*`` too); read the answer with `finish`."""
     return repo.start("for-each-ref", "--format=%(objectname) %(refname)", "--", *patterns)
 
 
-def finish(started: "subprocess.Popen[bytes]") -> dict[str, str]:
+def finish(started: Started) -> dict[str, str]:
     """The listing that was started: id by full name."""
     output, _ = started.communicate()
     if started.returncode != 0:

@@ -1,7 +1,6 @@
 """A repository as git sees it from here, and git commands that run in it."""
 
 import os
-import subprocess
 from collections.abc import Container, Mapping
 
 import msgspec
@@ -76,7 +75,7 @@ class Repo(msgspec.Struct, frozen=True, kw_only=True):
         """The output of a git command as text, without its last line end."""
         return self.run(*arguments, accept=accept).stdout.decode("utf-8", "surrogateescape").rstrip("\n")
 
-    def start(self, *arguments: str, piped: bool = False) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, piped: bool = False) -> run.Started:
         """Start a git command on this repository without waiting for it."""
         return run.start(
             [f"--git-dir={self.git_dir}", *arguments],

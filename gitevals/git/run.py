@@ -5,6 +5,8 @@ from collections.abc import Container, Mapping, Sequence
 
 from gitevals.errors import GitFailed
 
+Started = subprocess.Popen[bytes]
+
 
 class Completed:
     """What a git command left behind: ``status``, ``stdout`` bytes, ``stderr`` text."""
@@ -36,9 +38,7 @@ def run(
     return Completed(done.returncode, done.stdout, stderr)
 
 
-def start(
-    arguments: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, piped: bool = False
-) -> subprocess.Popen[bytes]:
+def start(arguments: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, piped: bool = False) -> Started:
     """Start ``git <arguments>`` with its output on a pipe (and its input too when ``piped``); stderr is dropped."""
     return subprocess.Popen(
         ["git", *arguments],
