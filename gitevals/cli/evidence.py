@@ -159,8 +159,8 @@ def run_(
         raise BadInput("name a task, or say --verify-only", hint="git evals run 42")
     with session() as here:
         aim = aimed(here, into)
-        change = Change(target=aim, head=head(here, aim, named, branch, commit), alone=alone, given=commit is not None)
         examined = [verification_alone(aim)] if verify_only else [examine(here, aim, task) for task in named]
+        change = Change(target=aim, head=head(here, aim, named, branch, commit), alone=alone, given=commit is not None)
         manner = Manner(
             force=force, keep=keep, observer=Progress(quiet=quiet), announce=say,
             correlation=Correlation(run=run_label, attempt=attempt, stage=stage),
@@ -222,6 +222,7 @@ def status(
             document(documents.status(found))
         else:
             data(contract_report.status(found, width()))
+        evidence.evaluations([row.subject for row in found if row.subject])
         _report_faults(evidence)
 
 
@@ -336,8 +337,10 @@ def _report_faults(evidence: Evidence) -> None:
 def aimed(here: Session, into: str | None) -> Target:
     """The target branch, with what is worth saying about it said."""
     aim = target(here.repo, here.objects, into)
-    for notice in (*aim.notices, *(f"unknown key in .gitevals.yaml: {key}" for key in aim.base.config.unknown)):
+    for notice in aim.notices:
         say(f"note: {line(notice)}")
+    if aim.base.config.unknown:
+        say(f"warning: unknown keys in .gitevals.yaml: {line(', '.join(aim.base.config.unknown))}")
     return aim
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from gitevals.errors import GitFailed, GitTooOld, NotARepository
 from gitevals.git import run
+from gitevals.git.run import Started
 
 MINIMUM_GIT = (2, 38)
 
@@ -75,7 +76,7 @@ class Repo(msgspec.Struct, frozen=True, kw_only=True):
         """The output of a git command as text, without its last line end."""
         return self.run(*arguments, accept=accept).stdout.decode("utf-8", "surrogateescape").rstrip("\n")
 
-    def start(self, *arguments: str, piped: bool = False) -> run.Started:
+    def start(self, *arguments: str, piped: bool = False) -> Started:
         """Start a git command on this repository without waiting for it."""
         return run.start(
             [f"--git-dir={self.git_dir}", *arguments],
