@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from gitevals import gate
+from gitevals import gate, verify
 from gitevals.config import PATH
 from gitevals.contracts.reading import BaseConfig, config_at
 from gitevals.errors import ConfigInvalid
@@ -18,7 +18,7 @@ from gitevals.session import Session
 
 
 class Verdict(StrEnum):
-    """How one movement stands: by evidence, outside protection, without evidence where none is demanded, or against."""
+    """How one movement stands: by evidence, unprotected, without evidence where none is demanded, or against it."""
 
     EVIDENCED = "evidenced"
     UNPROTECTED = "unprotected"
@@ -54,7 +54,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
 def audit(session: Session, ref: str, tip: str, since: str | None) -> Audit:
     """Judge each step of ``ref`` by its own base's configuration, its contracts as they ever were frozen."""
-    grounds = msgspec.structs.replace(gate.grounds(session, frozen_ever=True, also=ref), copies={})
+    grounds = msgspec.structs.replace(verify.grounds(session, frozen_ever=True, also=ref), copies={})
     entries = history.log(session.repo, tip, trailer=gate.TRAILER)
     by_id = {entry.id: entry for entry in entries}
     chain = _first_parents(by_id, tip)

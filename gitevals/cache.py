@@ -2,27 +2,32 @@
 
 import contextlib
 import os
-from pathlib import Path
 
 
-def directory(common_dir: str) -> Path:
+def directory(common_dir: str) -> str:
     """Where git-evals keeps its side files for one repository and all its work trees."""
-    return Path(common_dir, "git-evals")
+    return os.path.join(common_dir, "git-evals")
 
 
 def get(common_dir: str, family: str, key: str) -> bytes | None:
     """The cached bytes, or None on any trouble: a cache that cannot be read is a miss."""
     try:
-        return (directory(common_dir) / "cache" / family / key).read_bytes()
+        with open(os.path.join(directory(common_dir), "cache", family, key), "rb") as file:
+            return file.read()
     except OSError:
         return None
 
 
 def put(common_dir: str, family: str, key: str, value: bytes) -> None:
     """Keep ``value``, whole or not at all; a cache that cannot be written is no error."""
-    place = directory(common_dir) / "cache" / family
-    temporary = place / f".{key}.{os.getpid()}"
     with contextlib.suppress(OSError):
-        place.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(value)
-        temporary.replace(place / key)
+        replace(os.path.join(directory(common_dir), "cache", family), key, value)
+
+
+def replace(place: str, name: str, content: bytes) -> None:
+    """Put a file in ``place`` in one step, so that a reader sees the old content or the new one."""
+    os.makedirs(place, exist_ok=True)
+    temporary = os.path.join(place, f".{name}.{os.getpid()}")
+    with open(temporary, "wb") as file:
+        file.write(content)
+    os.replace(temporary, os.path.join(place, name))

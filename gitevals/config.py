@@ -127,7 +127,7 @@ def _refuse_later(values: Mapping[str, "Node"], later: Mapping[str, str]) -> Non
     for key, default in later.items():
         if key in values and values[key].json() != default:
             accepted = f"only its default, {default}, is accepted" if default else "by default it is absent"
-            raise values[key].error(f"{key} is not built yet; {accepted}", hint=f"remove {key}")
+            raise values[key].error(f"not built yet; {accepted}", hint=f"remove {key}")
 
 
 def _repository(node: "Node") -> str:

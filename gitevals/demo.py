@@ -125,7 +125,7 @@ _FIRST_TASK = (
     ),
     Step(
         tells="The checks run on exactly what would be merged: AC-2 fails.",
-        command=(*GIT_EVALS, "run", "42"),
+        command=(*GIT_EVALS, "run", "42", "--quiet"),
         exit_code=1,
         shows=("AC-1", "AC-2", "failed"),
     ),
@@ -148,7 +148,7 @@ _FIRST_TASK = (
         command=("git", "commit", "-qam", "Reject duplicate registrations"),
         files={"register.sh": _RIGHT},
     ),
-    Step(tells="Now everything passes.", command=(*GIT_EVALS, "run", "42"), exit_code=0, shows=("passed",)),
+    Step(tells="Now everything passes.", command=(*GIT_EVALS, "run", "42", "--quiet"), exit_code=0, shows=("passed",)),
     Step(tells="", command=("git", "switch", "-q", "main"), quiet=True),
     Step(tells="The same merge is allowed.", command=("git", "merge", "task/42"), shows=("Fast-forward",)),
     Step(
@@ -187,7 +187,7 @@ _STALENESS = (
     Step(tells="", command=("git", "switch", "-q", "main"), quiet=True),
     Step(
         tells="Meanwhile main moves: a README needs no task, only the project's verification.",
-        command=(*GIT_EVALS, "merge", "readme"),
+        command=(*GIT_EVALS, "merge", "readme", "--quiet"),
         shows=("merged readme into main",),
     ),
     Step(
@@ -199,7 +199,7 @@ _STALENESS = (
     Step(tells="", command=("git", "merge", "--abort"), quiet=True),
     Step(
         tells="`git evals merge` runs what is missing and merges in one go.",
-        command=(*GIT_EVALS, "merge", "task/43"),
+        command=(*GIT_EVALS, "merge", "task/43", "--quiet"),
         shows=("merged task/43 into main",),
     ),
 )

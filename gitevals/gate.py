@@ -10,7 +10,7 @@ from gitevals.contracts.reading import BaseConfig, config_at, digest_at, standin
 from gitevals.contracts.spent import deliveries
 from gitevals.errors import ConfigInvalid, EvalsError, GitFailed
 from gitevals.evidence.reading import Evidence
-from gitevals.git import history, refs
+from gitevals.git import history
 from gitevals.git.objects import Objects, read
 from gitevals.git.repo import Repo
 from gitevals.git.run import Started
@@ -28,8 +28,6 @@ from gitevals.model.decision import (
 )
 from gitevals.model.evaluation import Stored
 from gitevals.model.movement import Commit, Span, covers
-from gitevals.session import Session
-from gitevals.targets import copies
 from gitevals.tasks import check_task_id
 
 TRAILER = "Task"
@@ -50,21 +48,6 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     copies: dict[str, str] = {}
     frozen_ever: bool = False
     catching_up: bool = False
-
-
-def grounds(session: Session, *, frozen_ever: bool = False, also: str = "") -> Grounds:
-    """What decisions in ``session``'s repository are made from; ``also`` names a ref to treat as protected."""
-    named = protection.patterns(session.repo, session.objects)
-    tips = refs.values(session.repo, *protection.prefixes((*named, *([also] if also else ()))))
-    protected = {ref: tip for ref, tip in tips.items() if ref == also or protection.matches(named, ref)}
-    return Grounds(
-        repo=session.repo,
-        objects=session.objects,
-        evidence=session.evidence(),
-        protected=protected,
-        copies=copies(session.repo, list(dict.fromkeys([*protected, *([also] if also else [])]))),
-        frozen_ever=frozen_ever,
-    )
 
 
 class Movement(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +126,12 @@ def _created(grounds: Grounds, movement: Movement) -> Decision:
         return _allowed(movement)
     mode = _mode_of(grounds, others or known)
     text = f"{movement.ref} would be created at {movement.new[:12]}, which no protected branch contains"
-    return _refusal(movement, mode, Code.MISSING, text, hint="create it at the tip of a protected branch")
+    return _refusal(movement, mode, Code.MISSING, text, hint=_at_protected(grounds, movement.ref))
+
+
+def _at_protected(grounds: Grounds, ref: str) -> str:
+    known = next((name for name in grounds.protected if name != ref), "a protected branch")
+    return f"git branch {ref.removeprefix(protection.HEADS)} {known.removeprefix(protection.HEADS)}"
 
 
 def _mode_of(grounds: Grounds, tips: Sequence[str]) -> Mode:

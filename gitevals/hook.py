@@ -8,7 +8,7 @@ sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
 
 import msgspec
 
-from gitevals import gate, protection, recovery
+from gitevals import gate, protection, recovery, targets
 from gitevals.config import PATH
 from gitevals.errors import EvalsError
 from gitevals.evidence.reading import LEDGER_PATTERNS, Evidence, ledgers
@@ -171,16 +171,15 @@ def _of_line(grounds: Grounds, line: Asked, old: str, log: Started | None) -> De
 def _source(grounds: Grounds, new: str) -> str:
     """The branch that git says it is merging, for the name of a task."""
     heads = {name.removeprefix("GITHEAD_"): value for name, value in os.environ.items() if name.startswith("GITHEAD_")}
-    for head, name in heads.items():
-        if head == new:
-            return name
-    found = grounds.objects.read_many([new])[0]
-    parents = (
-        []
-        if found is None
-        else [row[7:].decode() for row in found.body.split(b"\n\n", 1)[0].split(b"\n") if row.startswith(b"parent ")]
-    )
-    return next((heads[parent] for parent in parents[1:] if parent in heads), "")
+    named = {head: name for head, name in heads.items() if name != head}  # `git pull` has ids for names
+    parents = _parents(grounds, new)[1:] if named else []
+    return next((named[commit] for commit in (new, *parents) if commit in named), "")
+
+
+def _parents(grounds: Grounds, commit: str) -> list[str]:
+    found = grounds.objects.read_many([commit])[0]
+    head = b"" if found is None else found.body.split(b"\n\n", 1)[0]
+    return [row[7:].decode() for row in head.split(b"\n") if row.startswith(b"parent ")]
 
 
 def _copies(here: repo.Repo, wanted: list[Asked], values: dict[str, str]) -> dict[str, str]:
@@ -194,8 +193,7 @@ def _copies(here: repo.Repo, wanted: list[Asked], values: dict[str, str]) -> dic
             if name.startswith("refs/remotes/") and name.endswith(f"/{branch}")
         }
         if any(tip != values.get(line.ref) for tip in found.values()):
-            remote = here.text("config", "--get", "evals.remote", accept=(0, 1)) or "origin"
-            copy = found.get(f"refs/remotes/{remote}/{branch}")
+            copy = found.get(f"refs/remotes/{targets.remote_of(here, line.ref)}/{branch}")
             kept.update({line.ref: copy} if copy else {})
     return kept
 
@@ -215,10 +213,9 @@ def _concluded(here: repo.Repo, grounds: Grounds, decisions: list[Decision], *, 
 
 def _undo(here: repo.Repo, grounds: Grounds, refused: Decision) -> str:
     try:
-        found = grounds.objects.read_many([refused.new])[0]
-        parents = 0 if found is None else found.body.split(b"\n\n", 1)[0].count(b"\nparent ")
+        count = len(_parents(grounds, refused.new))
         ahead = _moved_ahead(here, refused)
-        return recovery.command(here.git_dir, os.environ, parent_count=parents, moved_ahead=ahead)
+        return recovery.command(here.git_dir, os.environ, parent_count=count, moved_ahead=ahead)
     except EvalsError:
         return ""
 

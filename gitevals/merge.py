@@ -84,7 +84,7 @@ def merge(session: Session, wish: Wish, manner: Manner) -> Merged:
     movement = Movement(
         ref=wish.target.ref, old=wish.target.tip, new=made, source=wish.head.branch or "", into=wish.target.option
     )
-    decision = gate.judge(gate.grounds(session, also=wish.target.ref), movement)
+    decision = gate.judge(verify.grounds(session, also=wish.target.ref), movement)
     if not decision.allowed:
         return Merged(decision=decision, evaluations=tuple(evaluations))
     _move(session.repo, wish, made, worktree)

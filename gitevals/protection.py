@@ -3,7 +3,6 @@
 import contextlib
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from gitevals import cache
 from gitevals.config import Config
@@ -58,7 +57,8 @@ def patterns(repo: Repo, objects: Objects) -> tuple[str, ...]:
 def read_list(repo: Repo) -> tuple[str, ...] | None:
     """The patterns of the side file, or None where it is absent or incomplete."""
     try:
-        lines = (cache.directory(repo.common_dir) / LIST).read_text().splitlines()
+        with open(os.path.join(cache.directory(repo.common_dir), LIST), encoding="utf-8") as file:
+            lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError):
         return None
     named = tuple(line for line in lines if line and not line.startswith("#"))
@@ -67,16 +67,14 @@ def read_list(repo: Repo) -> tuple[str, ...] | None:
 
 def write_list(repo: Repo, named: Sequence[str]) -> None:
     """Replace the side file that the hooks read; its last line counts the patterns."""
-    place = cache.directory(repo.common_dir)
-    place.mkdir(parents=True, exist_ok=True)
-    temporary = place / f".{LIST}.{os.getpid()}"
-    temporary.write_text("".join(f"{pattern}\n" for pattern in named) + f"# end {len(named)}\n")
-    temporary.replace(place / LIST)
+    content = "".join(f"{pattern}\n" for pattern in named) + f"# end {len(named)}\n"
+    cache.replace(cache.directory(repo.common_dir), LIST, content.encode())
 
 
 def refresh_list(repo: Repo, objects: Objects) -> tuple[str, ...]:
     """Write the side file anew from the trust branch's tip."""
-    Path(cache.directory(repo.common_dir), STALE).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(cache.directory(repo.common_dir), STALE))
     named = patterns(repo, objects)
     write_list(repo, named)
     return named
@@ -85,4 +83,4 @@ def refresh_list(repo: Repo, objects: Objects) -> tuple[str, ...]:
 def mark_stale(repo: Repo) -> None:
     """Tell the hooks to refresh the list once the transaction in hand is over."""
     with contextlib.suppress(OSError):
-        Path(cache.directory(repo.common_dir), STALE).touch()
+        cache.replace(cache.directory(repo.common_dir), STALE, b"")

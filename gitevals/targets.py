@@ -1,5 +1,6 @@
 """What a person named, as exact commits: the target branch and the change that is to enter it."""
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -80,22 +81,24 @@ def _default_or_none(repo: Repo, objects: Objects) -> str | None:
 
 def _remote_head(repo: Repo) -> str | None:
     """The branch that a clone's remote calls its HEAD; in a bare repository, HEAD's own."""
-    name = repo.text("symbolic-ref", "--quiet", f"{REMOTES}{remote_of(repo)}/HEAD", accept=(0, 1, 128))
+    name = repo.text("symbolic-ref", "--quiet", f"{REMOTES}{remote_of(repo, None)}/HEAD", accept=(0, 1, 128))
     if name:
         return HEADS + name.removeprefix(REMOTES).partition("/")[2]
     bare = repo.worktree is None and repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128))
     return bare or None
 
 
-def remote_of(repo: Repo) -> str:
-    """The authority's remote: ``evals.remote``, else ``origin``."""
-    return repo.text("config", "--get", "evals.remote", accept=(0, 1)) or "origin"
+def remote_of(repo: Repo, ref: str | None) -> str:
+    """The authority's remote: ``evals.remote``, else the remote of the branch ``ref``, else ``origin``."""
+    own = f"|branch\\.{re.escape(_short(ref))}\\.remote" if ref else ""
+    listed = repo.text("config", "-z", "--get-regexp", f"^(evals\\.remote{own})$", accept=(0, 1))
+    found = dict(entry.partition("\n")[::2] for entry in listed.split("\0") if entry)
+    return found.pop("evals.remote", "") or next(iter(found.values()), "") or "origin"
 
 
 def copies(repo: Repo, names: Sequence[str]) -> dict[str, str]:
     """The authority's copy of each branch in ``names`` (full names), where there is one."""
-    remote = remote_of(repo)
-    tracking = {f"{REMOTES}{remote}/{_short(name)}": name for name in names}
+    tracking = {f"{REMOTES}{remote_of(repo, name)}/{_short(name)}": name for name in names}
     known = refs.values(repo, *tracking) if tracking else {}
     return {tracking[ref]: tip for ref, tip in known.items() if ref in tracking}
 
@@ -106,14 +109,14 @@ def _tip_or_none(repo: Repo, ref: str) -> str | None:
 
 def _tip(repo: Repo, ref: str, into: str | None) -> tuple[str, tuple[str, ...]]:
     local, copy = refs.values(repo, ref).get(ref), copies(repo, [ref]).get(ref)
-    if into and into.removeprefix(REMOTES) == f"{remote_of(repo)}/{_short(ref)}" and copy and local != copy:
+    if into and into.removeprefix(REMOTES) == f"{remote_of(repo, ref)}/{_short(ref)}" and copy and local != copy:
         return copy, (f"judged from {into}, not from the local branch",)
     if local is None:
         if copy is None:
             raise _no_branch(repo, _short(ref), option="--into")
         return copy, ()
     if copy is not None and copy != local and history.is_ancestor(repo, local, copy):
-        tracking = f"{remote_of(repo)}/{_short(ref)}"
+        tracking = f"{remote_of(repo, ref)}/{_short(ref)}"
         return local, (f"{tracking} is ahead of {_short(ref)}; `--into {tracking}` judges from there",)
     return local, ()
 
@@ -154,7 +157,7 @@ def branch_head(repo: Repo, branch: str) -> Head:
 def commit_head(repo: Repo, name: str) -> Head:
     """A commit by any name git knows; anything else raises `BadInput`."""
     found = history.commit_of(repo, name)
-    if found is None:
+    if found is None or not found.isalnum():  # a range is several ids, one of them with a caret
         hint = "git fetch --unshallow" if history.is_shallow(repo) else "`git log` shows what is here"
         raise BadInput(f'"{name}" is no commit in this repository', hint=hint)
     return Head(commit=found, branch=None)

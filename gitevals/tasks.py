@@ -1,8 +1,6 @@
 """A task's text, in CommonMark, as criteria. The Markdown library is imported when a text is parsed, not before."""
 
-import bisect
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +163,8 @@ def _missing_section_hint(document: _Document) -> str:
 
 
 def _folded(heading: str) -> str:
+    import unicodedata  # a hook checks task ids and reads no text
+
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", heading).casefold())
     return " ".join(folded.split()).removesuffix(":").rstrip()
 
@@ -280,6 +280,8 @@ def _comment_end(text: str, start: int) -> int:
 def _code_end(mark: "re.Match[str]", ticks: Mapping[int, list[int]]) -> int:
     """Where the code span is over that begins at ``mark``; without a closing run, the backticks are text."""
     runs = ticks.get(len(mark[0]), [])
+    import bisect
+
     closing = bisect.bisect_left(runs, mark.end())
     return runs[closing] + len(mark[0]) if closing < len(runs) else mark.end()
 

@@ -6,42 +6,57 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from gitevals import gate, integrate
+from gitevals import gate, integrate, protection
 from gitevals.errors import BadInput
 from gitevals.evidence.reading import Evidence
-from gitevals.gate import Movement
+from gitevals.gate import Grounds, Movement
+from gitevals.git import refs
 from gitevals.git import scratch as scratches
 from gitevals.git.plumbing import PlumbingObjects
 from gitevals.git.repo import Repo
 from gitevals.model.decision import Code, Decision, Reason, Severity
 from gitevals.session import Session
-from gitevals.targets import Head, Target
+from gitevals.targets import Head, Target, copies
+
+
+def grounds(session: Session, *, frozen_ever: bool = False, also: str = "") -> Grounds:
+    """What decisions in ``session``'s repository are made from; ``also`` names a ref to treat as protected."""
+    named = protection.patterns(session.repo, session.objects)
+    tips = refs.values(session.repo, *protection.prefixes((*named, *([also] if also else ()))))
+    protected = {ref: tip for ref, tip in tips.items() if ref == also or protection.matches(named, ref)}
+    return Grounds(
+        repo=session.repo,
+        objects=session.objects,
+        evidence=session.evidence(),
+        protected=protected,
+        copies=copies(session.repo, list(dict.fromkeys([*protected, *([also] if also else [])]))),
+        frozen_ever=frozen_ever,
+    )
 
 
 def of_movement(session: Session, ref: str, old: str, new: str) -> Decision:
     """The decision on a movement whose ends exist."""
-    return gate.judge(gate.grounds(session, also=ref), Movement(ref=ref, old=old, new=new))
+    return gate.judge(grounds(session, also=ref), Movement(ref=ref, old=old, new=new))
 
 
 def of_change(session: Session, target: Target, head: Head, tasks: Sequence[str], *, given: bool = False) -> Decision:
     """The decision on ``head`` entering ``target``; where that needs a merge, one is made in scratch."""
-    grounds = gate.grounds(session, also=target.ref)
+    found = grounds(session, also=target.ref)
     ready = (
         integrate.given(session.repo, base=target.tip, commit=head.commit)
         if given
         else integrate.plan(session.repo, base=target.tip, head=head.commit)
     )
     if ready is not None:
-        assert ready.commit is not None
-        return gate.judge(grounds, _movement(target, head, ready.commit, tasks))
+        return gate.judge(found, _movement(target, head, ready.commit or head.commit, tasks))
     directory = session.repo.text("config", "--get", "evals.scratchDir", accept=(0, 1)) or None
     with scratches.scratch(session.repo, directory=directory) as place:
         candidate = integrate.in_scratch(place, base=target.tip, head=head.commit)
         if candidate.commit is None:
             return _unmergeable(target, head, candidate)
         with _seeing(session.repo, place.repo) as (repo, objects):
-            evidence = Evidence(objects, grounds.evidence.ledgers, repo.common_dir)
-            seeing = msgspec.structs.replace(grounds, repo=repo, objects=objects, evidence=evidence)
+            evidence = Evidence(objects, found.evidence.ledgers, repo.common_dir)
+            seeing = msgspec.structs.replace(found, repo=repo, objects=objects, evidence=evidence)
             return gate.judge(seeing, _movement(target, head, candidate.commit, tasks))
 
 

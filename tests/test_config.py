@@ -379,7 +379,7 @@ LATER = [
 @pytest.mark.parametrize(("text", "key", "default"), LATER)
 def test_a_key_of_a_later_issue_is_refused_away_from_its_default(text: str, key: str, default: str) -> None:
     error = refused(beginning(text))
-    assert f": {key} is not built yet; " in error.message
+    assert f"{key}: not built yet; " in error.message
     assert error.message.startswith(".gitevals.yaml:3: ")
     assert default in error.message
 

@@ -156,7 +156,7 @@ def run_(
     """
     named = [check_task_id(task) for task in dict.fromkeys(tasks or [])]
     if bool(named) == verify_only:
-        raise BadInput("name a task, or say --verify-only", hint="git evals run 42")
+        raise BadInput("name a task, or say --verify-only", hint="git evals run TASK")
     with session() as here:
         aim = aimed(here, into)
         examined = [verification_alone(aim)] if verify_only else [examine(here, aim, task) for task in named]

@@ -78,6 +78,8 @@ def carry_out(bench: Bench, wanted: Plan) -> Ran:
     broken = next((run for run in setup if run.result is not Result.PASSED), None)
     if broken is not None:
         return _nothing(wanted, setup, streams, f"{broken.id} did not succeed: {broken.reason or _exit(broken)}")
+    if not os.path.isdir(bench.scratch.worktree):
+        return _nothing(wanted, setup, streams, "the set-up commands removed the checkout")
     before = watch.baseline(bench.scratch)
     verification, stop = _in_turn(
         bench,

@@ -17,7 +17,7 @@ MARK = "# Installed by `git evals hooks install`"
 
 
 class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One hook: ``state`` is ``installed``, ``outdated``, ``absent`` or ``foreign``."""
+    """One hook: ``installed``, ``outdated``, ``absent``, ``foreign``; ``elsewhere``: git looks in core.hooksPath."""
 
     event: str
     path: str
@@ -53,21 +53,30 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def directory(repo: Repo) -> Path:
-    """Where git looks for the hooks of ``repo``; a ``core.hooksPath`` of somebody else raises `BadInput`."""
-    configured = repo.text("config", "--get", "core.hooksPath", accept=(0, 1))
+def _configured(repo: Repo) -> str:
+    return repo.text("config", "--get", "core.hooksPath", accept=(0, 1))
+
+
+def refuse_elsewhere(repo: Repo) -> None:
+    """Raise `BadInput` where ``core.hooksPath`` sends git to the hooks of somebody else."""
+    configured = _configured(repo)
     if configured:
         raise BadInput(
             f'core.hooksPath is set to "{configured}": the hooks there belong to another tool',
-            hint="unset it (`git config --unset core.hooksPath`), or keep the gate on the server",
+            hint="git config --unset core.hooksPath",
         )
-    return Path(repo.text("rev-parse", "--path-format=absolute", "--git-path", "hooks"))
 
 
 def status(repo: Repo) -> list[HookStatus]:
     """How each hook stands."""
-    place = directory(repo)
-    return [HookStatus(event=event, path=str(place / event), state=_state(place / event, event)) for event in EVENTS]
+    place = Path(repo.common_dir, "hooks")
+    elsewhere = _configured(repo)
+    return [
+        HookStatus(
+            event=event, path=str(place / event), state="elsewhere" if elsewhere else _state(place / event, event)
+        )
+        for event in EVENTS
+    ]
 
 
 def _state(path: Path, event: str) -> str:
@@ -81,6 +90,7 @@ def _state(path: Path, event: str) -> str:
 
 def install(repo: Repo, objects: Objects) -> list[HookStatus]:
     """Put every hook in place, or none: a hook of somebody else raises `BadInput` first."""
+    refuse_elsewhere(repo)
     found = status(repo)
     foreign = [entry.path for entry in found if entry.state == "foreign"]
     if foreign:
@@ -117,7 +127,7 @@ def set_trust_branch(repo: Repo, named: str = "") -> None:
 
 def uninstall(repo: Repo) -> list[str]:
     """Take away the hooks that are ours and their list; the paths that were removed."""
-    ours = [entry.path for entry in status(repo) if entry.state in ("installed", "outdated")]
+    ours = [entry.path for entry in status(repo) if _state(Path(entry.path), entry.event) in ("installed", "outdated")]
     for path in ours:
         Path(path).unlink()
     for name in (protection.LIST, protection.STALE):

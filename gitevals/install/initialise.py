@@ -17,7 +17,7 @@ _TEMPLATE = """\
 version: 1
 # Evidence of another repository never counts. Keep this id for the life of the project.
 repository: {repository}
-# off: nothing is evaluated; observe: shown, never in the way; enforce: required.
+# off: only `verify` counts; observe: criteria are shown, never in the way; enforce: they are required.
 mode: {mode}
 protect: [{protect}]
 # The branch of a task, and where its text lies; its checklist under "## Acceptance Criteria" is what must hold.
@@ -75,7 +75,7 @@ def _configure(file: Path, branches: Sequence[str], mode: Mode) -> str:
     if file.exists():
         config = parse(file.read_bytes())
         if config.repository == "none":
-            return f"{PATH} is there; add this line to it: repository: {secrets.token_hex(8)}"
+            return f"{PATH} is there; add this line to it: repository: r{secrets.token_hex(8)}"
         return f"{PATH} is there and was left as it is"
     text = _TEMPLATE.format(repository=f"r{secrets.token_hex(8)}", mode=mode, protect=", ".join(branches))
     parse(text.encode())

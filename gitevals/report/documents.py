@@ -7,7 +7,6 @@ import msgspec
 
 from gitevals.audit import Audit
 from gitevals.contracts.reading import Standing
-from gitevals.git.repo import Repo
 from gitevals.model.contract import Contract
 from gitevals.model.decision import Decision
 from gitevals.model.evaluation import CheckRun, Evaluation, Finding, Stored, Stream
@@ -73,8 +72,3 @@ def audit(found: Audit) -> Document:
     """A branch's history, step by step."""
     rows = [{**_whole(row), "reasons": [_whole(entry) for entry in row.reasons]} for row in found.rows]
     return {**_whole(found), "rows": rows, "clean": found.clean}
-
-
-def records(repo: Repo, stored: Sequence[Stored], others: Sequence[Document]) -> list[Document]:
-    """All records on one object, evaluations first."""
-    return [*(evaluation(entry) for entry in stored), *others]
