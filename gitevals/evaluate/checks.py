@@ -74,12 +74,16 @@ def plan(contracts: Sequence[Contract], *, criteria_count: bool) -> Plan:
 def carry_out(bench: Bench, wanted: Plan) -> Ran:
     """Run the whole plan; what an earlier failure prevented is ``not_run``."""
     streams: dict[str, bytes] = {}
+    untouched = watch.baseline(bench.scratch) if wanted.setup else None
     setup = tuple(_run(bench, f"setup-{n}", command, streams) for n, command in enumerate(wanted.setup, 1))
     broken = next((run for run in setup if run.result is not Result.PASSED), None)
     if broken is not None:
         return _nothing(wanted, setup, streams, f"{broken.id} did not succeed: {broken.reason or _exit(broken)}")
     if not os.path.isdir(bench.scratch.worktree):
         return _nothing(wanted, setup, streams, "the set-up commands removed the checkout")
+    altered = _altered(bench, untouched) if untouched else ()
+    if altered:
+        return _nothing(wanted, setup, streams, f"the set-up commands changed the source: {_listed(altered)}")
     before = watch.baseline(bench.scratch)
     verification, stop = _in_turn(
         bench,
@@ -104,6 +108,11 @@ def carry_out(bench: Bench, wanted: Plan) -> Ran:
         reason=reason,
         timed_out_verifying=any(_is_over_time(run) for run in verification),
     )
+
+
+def _altered(bench: Bench, untouched: watch.Baseline) -> tuple[str, ...]:
+    """What set-up commands did to the commit that is to be judged; files that they add are no such thing."""
+    return tuple(told for told in watch.changes(bench.scratch, untouched) if not told.startswith("new file: "))
 
 
 def _nothing(wanted: Plan, setup: tuple[CheckRun, ...], streams: dict[str, bytes], reason: str) -> Ran:

@@ -31,7 +31,7 @@ def update(repo: Repo, ref: str, new: str, old: str) -> bool:
         return True
     if _is_contended(repo, ref, old):
         return False
-    _check_way(repo, ref)
+    check_way(repo, ref)
     failure = _swap(repo, ref, new, old)
     if failure is None:
         return True
@@ -56,7 +56,8 @@ def _is_contended(repo: Repo, ref: str, old: str) -> bool:
     return any(os.path.lexists(os.path.join(repo.common_dir, lock)) for lock in locks)
 
 
-def _check_way(repo: Repo, ref: str) -> None:
+def check_way(repo: Repo, ref: str) -> None:
+    """Raise `BadInput` if another ref stands where ``ref`` needs a directory, or below it."""
     parts = ref.split("/")
     above = ["/".join(parts[:count]) for count in range(2, len(parts))]
     for other in values(repo, *above, f"{ref}/"):

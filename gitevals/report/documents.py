@@ -1,5 +1,6 @@
 """The JSON documents of ``--json``: stored values plus what is derived when reading."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +14,14 @@ from gitevals.model.evaluation import CheckRun, Evaluation, Finding, Stored, Str
 from gitevals.status import TaskStatus, Tries
 
 SCHEMA = 1
+_OBEYED = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 Document = dict[str, Any]
 
 
 def encoded(document: object) -> bytes:
-    """``document`` as indented JSON with a line end."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    """``document`` as indented JSON with a line end; what a terminal might obey stands in it as an escape."""
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
 
 
 def evaluation(stored: Stored, tries: Tries | None = None) -> Document:

@@ -24,7 +24,7 @@ def _escaped(char: str) -> str:
 
 def short(object_id: str) -> str:
     """The first twelve characters of an id."""
-    return object_id[:12]
+    return plain(object_id[:12])
 
 
 def words(value: str) -> str:
