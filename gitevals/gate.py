@@ -70,6 +70,10 @@ def judge(grounds: Grounds, movement: Movement, started: Started | None = None) 
     zero = grounds.repo.zero
     if movement.old == movement.new:
         return _allowed(movement)
+    if movement.new.startswith("ref:"):
+        mode = _mode_of(grounds, [tip for tip in (movement.old, *grounds.protected.values()) if tip != zero])
+        text = f"{movement.ref} is protected and would become a symbolic ref"
+        return _refusal(movement, mode, Code.REWRITTEN, text, hint="a protected branch holds commits of its own")
     if movement.old == zero:
         return _created(grounds, movement)
     try:

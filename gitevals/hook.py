@@ -15,8 +15,7 @@ from gitevals.evidence.reading import LEDGER_PATTERNS, Evidence, ledgers
 from gitevals.gate import Grounds, Movement
 from gitevals.git import history, plumbing, refs, repo
 from gitevals.git.run import Started
-from gitevals.model.contract import Mode
-from gitevals.model.decision import Code, Decision, reason
+from gitevals.model.decision import Decision
 from gitevals.report import decision as words
 
 HEADS = "refs/heads/"
@@ -156,15 +155,7 @@ def _start_log(here: repo.Repo, line: Asked, *, pushed: bool) -> Started | None:
 
 
 def _of_line(grounds: Grounds, line: Asked, old: str, log: Started | None) -> Decision:
-    if line.new.startswith("ref:"):
-        found = reason(
-            Code.REWRITTEN,
-            Mode.ENFORCE,
-            f"{line.ref} is protected and would become a symbolic ref",
-            hint="name another",
-        )
-        return Decision(allowed=False, ref=line.ref, old=old, new=line.new, reasons=(found,))
-    source = line.source or _source(grounds, line.new)
+    source = line.source or ("" if line.new.startswith("ref:") else _source(grounds, line.new))
     return gate.judge(grounds, Movement(ref=line.ref, old=old, new=line.new, source=source), log)
 
 

@@ -177,7 +177,8 @@ def _message(session: Session, wish: Wish) -> str:
     )
     trailers = [option for task in wish.tasks for option in ("--trailer", f"{gate.TRAILER}: {task}")]
     arguments = ("interpret-trailers", "--if-exists=addIfDifferent", *trailers)
-    return session.repo.run(*arguments, stdin=f"{wish.message or usual}\n".encode()).stdout.decode()
+    done = session.repo.run(*arguments, stdin=os.fsencode(f"{wish.message or usual}\n"))
+    return os.fsdecode(done.stdout)
 
 
 def _run_message_hook(repo: Repo, file: str) -> None:

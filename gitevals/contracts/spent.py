@@ -26,7 +26,7 @@ def deliveries(repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, froze
         spans = [Span(ref=ref, old=old, new=chain[end]) for old in chain[:end]]
         for stored in evidence.evaluations([chain[end].tree]):
             found = stored.evaluation
-            if (found.task, found.contract, found.result) == (task, digest, Result.PASSED) and any(
+            if (found.task, found.contract, found.weight) == (task, digest, Result.PASSED) and any(
                 covers(found, span, base.config.repository) for span in spans
             ):
                 delivered.append(chain[end].id)

@@ -171,7 +171,7 @@ def passing(known: Sequence[Stored], change: Change, candidate: Candidate, entry
         and covers(stored.evaluation, span, repository)
     ]
     final = deciding(list(known), group)
-    return final if all(stored.evaluation.result is Result.PASSED for stored in final) else []
+    return final if all(stored.evaluation.weight is Result.PASSED for stored in final) else []
 
 
 def _authorise(

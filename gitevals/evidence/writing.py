@@ -96,7 +96,8 @@ def _placed(known: Evidence, evaluation: Evaluation, ref: str) -> Stored:
     ]
     after = tuple(sorted(stored.id for stored in deciding(around, around)))
     fitted = fit(msgspec.structs.replace(evaluation, after=after))
-    return Stored(id=record.identify(record.encode(fitted)), evaluation=fitted, ledger=ref)
+    raw = record.encode(fitted)
+    return Stored(id=record.identify(raw), evaluation=msgspec.json.decode(raw, type=Evaluation), ledger=ref)
 
 
 def _filed(objects: Objects, root: str | None, stored: Sequence[Stored]) -> str:

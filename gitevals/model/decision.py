@@ -56,7 +56,7 @@ class Rule(msgspec.Struct, frozen=True):
 _REFUSE, _NOTE = Severity.REFUSE, Severity.NOTE
 RULES: dict[Code, Rule] = {
     Code.MISSING: Rule(_REFUSE, _NOTE, 3, "git evals run {task} {where}"),
-    Code.UNVERIFIABLE: Rule(_REFUSE, _REFUSE, 3, "git fsck --connectivity-only"),
+    Code.UNVERIFIABLE: Rule(_REFUSE, _NOTE, 3, "git fsck --connectivity-only"),
     Code.DISPUTED: Rule(_REFUSE, _NOTE, 1, "git evals run {task} {where} --force"),
     Code.STALE_HEAD: Rule(_REFUSE, _NOTE, 3, "git evals run {task} {where}"),
     Code.STALE_BASE: Rule(_REFUSE, _NOTE, 3, "git evals run {task} {where}"),
@@ -223,7 +223,12 @@ def _of_key(facts: Facts) -> list[Stored]:
 def _verification_of(facts: Facts) -> tuple[Result | None, list[Stored]]:
     """What the deciding evaluations of the key say of project verification (None: nothing), and which they are."""
     wanted = facts.policy.verification_digest
-    group = [stored for stored in _of_key(facts) if stored.evaluation.verification_digest == wanted]
+    group = [
+        stored
+        for stored in _of_key(facts)
+        if stored.evaluation.verification_digest == wanted
+        and len(stored.evaluation.verification) == facts.policy.verification_count
+    ]
     final = deciding(list(facts.evaluations), group)
     results = {stored.evaluation.verification_result for stored in final}
     for result in (Result.FAILED, Result.INCONCLUSIVE, Result.NOT_RUN, Result.PASSED):
@@ -244,10 +249,12 @@ def _of_verification(facts: Facts, used: list[str], *, refused: bool) -> list[Re
         failed = [run.id for stored in final for run in stored.evaluation.verification if run.result is Result.FAILED]
         text = f"project verification failed on this change: {', '.join(dict.fromkeys(failed))}"
         return [_said(facts, Code.VERIFICATION, text)]
-    if refused or not facts.policy.verification_required:
+    if refused:
         return []
-    said = "was not run" if result is None else "came to no result"
-    return [_said(facts, Code.VERIFICATION, f"project verification {said} on this change{_exemption(facts)}")]
+    said = f"project verification {'was not run' if result is None else 'came to no result'} on this change"
+    if facts.policy.verification_required:
+        return [_said(facts, Code.VERIFICATION, said + _exemption(facts))]
+    return [] if result is None else [_said(facts, Code.INCONCLUSIVE, said, hint=RULES[Code.VERIFICATION].hint)]
 
 
 def _exemption(facts: Facts) -> str:
@@ -289,6 +296,8 @@ def _of_contract(facts: Facts, task: TaskFacts) -> list[Reason]:
             f"{name}: its frozen contract is out of date with {facts.span.ref}",
         ),
     }
+    if task.state is ContractState.MISSING and facts.policy.mode is not Mode.ENFORCE:
+        return []  # a freeze authorises, and only `enforce` asks for that
     if task.state in texts:
         code, text = texts[task.state]
         hint = "git evals contract {task}{into}" if task.state is ContractState.UNREADABLE else ""
@@ -300,7 +309,7 @@ def _of_contract(facts: Facts, task: TaskFacts) -> list[Reason]:
 
 
 def _of_results(facts: Facts, task: TaskFacts, final: Sequence[Stored]) -> list[Reason]:
-    results = {stored.evaluation.result for stored in final}
+    results = {stored.evaluation.weight for stored in final}
     if results == {Result.PASSED}:
         return []
     if len(results) > 1:
@@ -313,12 +322,13 @@ def _of_results(facts: Facts, task: TaskFacts, final: Sequence[Stored]) -> list[
         for finding in evaluation.findings
         if finding.result is not Result.PASSED
     ]
-    broken = [entry for entry in found if entry.code is Code(evaluation.result)]
+    result = evaluation.weight
+    broken = [entry for entry in found if entry.code is Code(result)]
     if broken or (found and not evaluation.reason):
         return broken or found
     why = evaluation.reason or "project verification did not pass"
-    text = f"task {task.task}: {evaluation.result.replace('_', ' ')} on {evaluation.subject.head[:12]}: {why}"
-    return [_said(facts, Code(evaluation.result), text, task=task.task), *found]
+    text = f"task {task.task}: {result.replace('_', ' ')} on {evaluation.subject.head[:12]}: {why}"
+    return [_said(facts, Code(result), text, task=task.task), *found]
 
 
 def _of_finding(facts: Facts, task: TaskFacts, finding: Finding, head: str) -> Reason:

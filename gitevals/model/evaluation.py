@@ -104,6 +104,13 @@ class Evaluation(Record, frozen=True, kw_only=True):
     correlation: Correlation = Correlation()
 
     @property
+    def weight(self) -> Result:
+        """The result as a reader counts it: a pass that its own findings or verification belie is inconclusive."""
+        parts = [self.verification_result, *(finding.result for finding in self.findings)]
+        belied = self.result is Result.PASSED and any(part is not Result.PASSED for part in parts)
+        return Result.INCONCLUSIVE if belied else self.result
+
+    @property
     def verification_result(self) -> Result:
         """What this run says of the project's verification alone."""
         return of_verification([run.result for run in self.verification])

@@ -1,0 +1,656 @@
+"""The pure decision: every reason it can give, how each weighs by mode, and what it must never allow."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gitevals.model.contract import Mode
+from gitevals.model.decision import (
+    RULES,
+    Code,
+    ContractState,
+    Decision,
+    Facts,
+    Policy,
+    Severity,
+    TaskFacts,
+    decide,
+    reason,
+)
+from gitevals.model.evaluation import Evaluation, Finding, Stored
+from gitevals.model.movement import Commit, Span, covers, deciding
+from gitevals.model.result import Result
+from tests.model import about, an_evaluation, stored
+
+PASSED, FAILED, INCONCLUSIVE, NOT_RUN = Result.PASSED, Result.FAILED, Result.INCONCLUSIVE, Result.NOT_RUN
+SPAN = Span(
+    ref="refs/heads/main",
+    old=Commit(id="b0", tree="b0-tree"),
+    new=Commit(id="h1", tree="t1", parents=("b0",)),
+)
+TASK = TaskFacts(task="42", state=ContractState.FROZEN, digest="c1")
+OTHER = TaskFacts(task="43", state=ContractState.FROZEN, digest="c2")
+PASS = stored("e1", an_evaluation())
+FAIL = stored("e2", an_evaluation(FAILED))
+
+
+def _policy(mode: Mode = Mode.ENFORCE, **changes: object) -> Policy:
+    """What a configuration of ``mode`` demands by default, with one command of verification."""
+    strict = mode is Mode.ENFORCE
+    policy = Policy(
+        mode=mode,
+        repository="r1",
+        untasked_refuses=strict,
+        untasked_verifies=not strict,
+        verification_required=strict,
+        verification_digest="v1",
+        verification_count=1,
+    )
+    return msgspec.structs.replace(policy, **changes)
+
+
+def _facts(*evaluations: Stored, mode: Mode = Mode.ENFORCE, policy: Policy | None = None, **changes: object) -> Facts:
+    facts = Facts(
+        span=SPAN,
+        policy=policy or _policy(mode),
+        tasks=(TASK,),
+        evaluations=evaluations,
+        where="--branch task/42",
+    )
+    return msgspec.structs.replace(facts, **changes)
+
+
+def _codes(decision: Decision) -> list[str]:
+    return [str(found.code) for found in decision.reasons]
+
+
+def test_a_fresh_pass_is_allowed_without_a_word() -> None:
+    decision = decide(_facts(PASS))
+    assert (decision.allowed, decision.reasons, decision.exit_code) == (True, (), 0)
+    assert decision.evaluations == ("e1",)
+    assert decision.tasks == ("42",)
+    assert decision.key is not None
+    assert (decision.key.ref, decision.key.base, decision.key.tree) == ("refs/heads/main", "b0", "t1")
+    assert decision.key.contracts == ("c1",)
+
+
+# Each reason that `decide` gives alone: the evaluations, what else is known, and the exit of `verify` in enforce.
+REASONS: dict[str, tuple[Code, tuple[Stored, ...], dict[str, object], int]] = {
+    "nobody evaluated it": (Code.MISSING, (), {}, 3),
+    "another task was evaluated": (Code.MISSING, (stored("e", an_evaluation(task="43")),), {}, 3),
+    "another ref was evaluated": (Code.MISSING, (stored("e", an_evaluation(ref="refs/heads/x")),), {}, 3),
+    "another repository was evaluated": (Code.MISSING, (stored("e", an_evaluation(repository="r2")),), {}, 3),
+    "two that did not see each other differ": (Code.DISPUTED, (PASS, FAIL), {}, 1),
+    "the head moved": (Code.STALE_HEAD, (stored("e", an_evaluation(heads=("h0",), tree="t0")),), {}, 3),
+    "a merge of another head": (
+        Code.STALE_HEAD,
+        (PASS,),
+        {"span": msgspec.structs.replace(SPAN, new=Commit(id="m1", tree="t1", parents=("b0", "h2")))},
+        3,
+    ),
+    "the base moved": (Code.STALE_BASE, (stored("e", an_evaluation(base="b9", base_tree="b9-tree")),), {}, 3),
+    "the tree differs": (Code.STALE_TREE, (stored("e", an_evaluation(tree="t9")),), {}, 3),
+    "the merge had conflicts": (Code.STALE_TREE, (stored("e", an_evaluation(INCONCLUSIVE, tree="")),), {}, 3),
+    "another contract": (Code.STALE_CONTRACT, (stored("e", an_evaluation(contract="c0")),), {}, 3),
+    "out of date": (
+        Code.STALE_CONTRACT,
+        (PASS,),
+        {"tasks": (msgspec.structs.replace(TASK, state=ContractState.OUT_OF_DATE),)},
+        3,
+    ),
+    "unreadable": (
+        Code.CONTRACT_MISSING,
+        (PASS,),
+        {"tasks": (TaskFacts(task="42", state=ContractState.UNREADABLE, problem="unknown task"),)},
+        3,
+    ),
+    "conflict": (
+        Code.CONTRACT_CONFLICT,
+        (PASS,),
+        {"tasks": (msgspec.structs.replace(TASK, state=ContractState.CONFLICT),)},
+        1,
+    ),
+    "spent": (Code.CONTRACT_SPENT, (PASS,), {"tasks": (msgspec.structs.replace(TASK, spent_by="m9"),)}, 1),
+    "spent and not evaluated": (Code.CONTRACT_SPENT, (), {"tasks": (msgspec.structs.replace(TASK, spent_by="m9"),)}, 1),
+    "failed": (Code.FAILED, (FAIL,), {}, 1),
+    "inconclusive": (Code.INCONCLUSIVE, (stored("e", an_evaluation(INCONCLUSIVE)),), {}, 3),
+    "not run": (Code.NOT_RUN, (stored("e", an_evaluation(NOT_RUN)),), {}, 3),
+    "nothing is bound": (
+        Code.NOT_RUN,
+        (stored("e", an_evaluation(INCONCLUSIVE, findings=(Finding(criterion="AC-1", result=NOT_RUN),))),),
+        {},
+        3,
+    ),
+    "the source was changed": (
+        Code.INCONCLUSIVE,
+        (stored("e", an_evaluation(INCONCLUSIVE, findings=(Finding(criterion="AC-1", result=PASSED),), reason="x")),),
+        {},
+        3,
+    ),
+    "no task": (Code.UNTASKED, (PASS,), {"tasks": ()}, 1),
+}
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize(("code", "evaluations", "changes", "exit_code"), REASONS.values(), ids=REASONS)
+def test_what_is_said_of_tasks_refuses_in_enforce_is_a_note_in_observe_and_silent_in_off(
+    code: Code, evaluations: tuple[Stored, ...], changes: dict[str, object], exit_code: int, mode: Mode
+) -> None:
+    policy = _policy(mode, untasked_refuses=True)
+    decision = decide(msgspec.structs.replace(_facts(*evaluations, policy=policy), **changes))
+    assert _codes(decision) == ([] if mode is Mode.OFF else [code])
+    assert decision.allowed is (mode is not Mode.ENFORCE)
+    assert decision.exit_code == (exit_code if mode is Mode.ENFORCE else 0)
+    assert all(
+        found.severity is (Severity.REFUSE if mode is Mode.ENFORCE else Severity.NOTE) for found in decision.reasons
+    )
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_only_enforce_asks_for_a_freeze(mode: Mode) -> None:
+    unfrozen = msgspec.structs.replace(_facts(PASS, policy=_policy(mode)), tasks=(
+        msgspec.structs.replace(TASK, state=ContractState.MISSING),
+    ))  # fmt: skip
+    assert _codes(decide(unfrozen)) == (["contract_missing"] if mode is Mode.ENFORCE else [])
+
+
+@pytest.mark.parametrize("belied", [{"findings": (Finding(criterion="AC-1", result=FAILED),)}, {"verified": FAILED}])
+def test_a_pass_that_its_own_parts_belie_is_none(belied: dict[str, object]) -> None:
+    record = stored("e", an_evaluation(PASSED, **belied))  # type: ignore[arg-type]
+    assert not decide(_facts(record)).allowed
+
+
+# Verification by what is known of it: what a task's passing evaluation aside, `decide` says in the three modes.
+VERIFIED: list[tuple[str, Result | None, bool, str | None]] = [
+    ("passed", PASSED, True, None),
+    ("passed", PASSED, False, None),
+    ("failed", FAILED, True, "project verification failed on this change: verify-1"),
+    ("failed", FAILED, False, "project verification failed on this change: verify-1"),
+    ("inconclusive", INCONCLUSIVE, True, "project verification came to no result on this change"),
+    ("not run", NOT_RUN, True, "project verification came to no result on this change"),
+    ("unknown", None, True, "project verification was not run on this change"),
+    ("unknown", None, False, None),
+]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize(
+    ("result", "required", "said"),
+    [r[1:] for r in VERIFIED],
+    ids=[f"{r[0]}-{'required' if r[2] else 'when_known'}" for r in VERIFIED],
+)
+def test_verification_refuses_alike_in_every_mode(
+    result: Result | None, required: bool, said: str | None, mode: Mode
+) -> None:
+    known = [] if result is None else [stored("v", an_evaluation(result, task="", verified=result, findings=()))]
+    policy = _policy(mode, untasked_refuses=False, untasked_verifies=True, verification_required=required)
+    decision = decide(_facts(*known, policy=policy, tasks=()))
+    assert [found.message for found in decision.reasons] == ([said] if said else [])
+    assert _codes(decision) == (["verification"] if said else [])
+    assert decision.allowed is (said is None)
+    assert decision.exit_code == (1 if said else 0)
+    if said:
+        assert decision.reasons[0].hint == "git evals run --verify-only --branch task/42"
+
+
+@pytest.mark.parametrize("result", [INCONCLUSIVE, NOT_RUN])
+@pytest.mark.parametrize("mode", list(Mode))
+def test_verification_without_a_result_is_said_where_a_run_is_not_required(result: Result, mode: Mode) -> None:
+    known = stored("v", an_evaluation(result, task="", verified=result, findings=()))
+    policy = _policy(mode, untasked_refuses=False, untasked_verifies=True, verification_required=False)
+    decision = decide(_facts(known, policy=policy, tasks=()))
+    assert _codes(decision) == ["inconclusive"]
+    assert (decision.allowed, decision.exit_code) == ((False, 3) if mode is Mode.ENFORCE else (True, 0))
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_an_empty_verification_is_satisfied_without_a_run(mode: Mode) -> None:
+    policy = _policy(mode, untasked_refuses=False, untasked_verifies=False, verification_required=True)
+    policy = msgspec.structs.replace(policy, verification_count=0)
+    assert decide(_facts(policy=policy, tasks=())).reasons == ()
+    broken = stored("v", an_evaluation(FAILED, task="", verified=FAILED, findings=()))
+    assert decide(_facts(broken, policy=policy, tasks=())).allowed
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_verification_that_failed_refuses_beside_a_task_that_passed(mode: Mode) -> None:
+    broken = stored("v", an_evaluation(FAILED, task="43", contract="c2", verified=FAILED, findings=()))
+    decision = decide(_facts(PASS, broken, mode=mode))
+    assert _codes(decision) == ["verification"]
+    assert not decision.allowed
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [{"tree": "t9"}, {"base": "b9", "base_tree": "b9-tree"}, {"ref": "refs/heads/x"}, {"repository": "r2"}],
+)
+def test_verification_of_another_key_neither_helps_nor_hurts(subject: dict[str, object]) -> None:
+    policy = _policy(untasked_refuses=False)
+    for result in (PASSED, FAILED):
+        evaluation = about(an_evaluation(result, task="", verified=result, findings=()), **subject)
+        decision = decide(_facts(stored("v", evaluation), policy=policy, tasks=()))
+        assert [found.message for found in decision.reasons] == ["project verification was not run on this change"]
+
+
+def test_verification_by_other_commands_neither_helps_nor_hurts() -> None:
+    for result in (PASSED, FAILED):
+        other = stored("v", an_evaluation(result, task="", verified=result, findings=(), verification_digest="v0"))
+        decision = decide(_facts(other, policy=_policy(untasked_refuses=False), tasks=()))
+        assert decision.reasons[0].message == "project verification was not run on this change"
+
+
+def test_a_later_run_of_another_task_mends_verification_that_failed() -> None:
+    broken = stored("e1", an_evaluation(FAILED, task="43", contract="c2", verified=FAILED))
+    mended = stored("e2", an_evaluation(after=("e1",)))
+    assert decide(_facts(broken, mended)).allowed
+    assert _codes(decide(_facts(broken, stored("e2", an_evaluation())))) == ["verification"]
+
+
+def test_verification_is_followed_through_what_another_repository_recorded() -> None:
+    broken = stored("e1", an_evaluation(FAILED, verified=FAILED))
+    between = stored("e2", an_evaluation(after=("e1",), repository="r2"))
+    mended = stored("e3", an_evaluation(after=("e2",)))
+    assert decide(_facts(broken, between, mended)).allowed
+
+
+# `untasked:`, how many commands verify, whether it is known to have passed → what is said in enforce.
+UNTASKED: list[tuple[str, int, bool, list[str]]] = [
+    ("verify", 1, True, []),
+    ("verify", 1, False, ["verification"]),
+    ("verify", 0, False, ["untasked"]),
+    ("refuse", 1, True, ["untasked"]),
+    ("refuse", 1, False, ["untasked"]),
+    ("refuse", 0, False, ["untasked"]),
+    ("allow", 1, True, []),
+    ("allow", 1, False, ["verification"]),
+    ("allow", 0, False, []),
+]
+
+
+@pytest.mark.parametrize(("untasked", "count", "verified", "codes"), UNTASKED)
+def test_a_change_without_a_task_is_judged_by_what_untasked_says(
+    untasked: str, count: int, verified: bool, codes: list[str]
+) -> None:
+    policy = _policy(
+        untasked_refuses=untasked == "refuse", untasked_verifies=untasked == "verify", verification_count=count
+    )
+    known = [stored("v", an_evaluation(task="", findings=()))] if verified else []
+    decision = decide(_facts(*known, policy=policy, tasks=()))
+    assert _codes(decision) == codes
+    assert decision.allowed is (not codes)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("allowed", [True, False])
+def test_an_exempt_change_needs_verification_alone_and_the_refusal_says_so(mode: Mode, allowed: bool) -> None:
+    known = [stored("v", an_evaluation(task="", findings=()))] if allowed else []
+    policy = _policy(mode, untasked_refuses=True, verification_required=True)
+    decision = decide(_facts(*known, policy=policy, exempt="the tree is unchanged"))
+    assert decision.allowed is allowed
+    assert decision.tasks == ()
+    if not allowed:
+        assert [found.message for found in decision.reasons] == [
+            "project verification was not run on this change (the tree is unchanged: verification alone is needed)"
+        ]
+
+
+def test_an_exempt_change_is_refused_by_verification_that_failed() -> None:
+    broken = stored("v", an_evaluation(FAILED, task="", verified=FAILED, findings=()))
+    decision = decide(_facts(broken, exempt="the tree is unchanged"))
+    assert [found.message for found in decision.reasons] == ["project verification failed on this change: verify-1"]
+    assert decision.evaluations == ("v",)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_configuration_that_does_not_parse_refuses_in_every_mode(mode: Mode) -> None:
+    for exempt in ("", "only configuration and task files change"):
+        decision = decide(_facts(PASS, mode=mode, config_problem="line 1: nonsense", exempt=exempt))
+        assert (_codes(decision), decision.allowed, decision.exit_code) == (["config_invalid"], False, 1)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_change_of_what_the_gate_reads_is_said_and_allowed(mode: Mode) -> None:
+    decision = decide(_facts(PASS, mode=mode, privileged=("one is changed", "two is changed")))
+    assert [(found.code, found.severity, found.message) for found in decision.reasons] == [
+        (Code.CONFIG_CHANGE, Severity.NOTE, "one is changed"),
+        (Code.CONFIG_CHANGE, Severity.NOTE, "two is changed"),
+    ]
+    assert (decision.allowed, decision.exit_code) == (True, 0)
+
+
+def test_that_nobody_verified_is_not_said_where_something_else_refuses_already() -> None:
+    assert _codes(decide(_facts())) == ["missing"]
+    assert _codes(decide(_facts(config_problem="x", exempt="y"))) == ["config_invalid"]
+
+
+# How the nearest evaluation differs → what is stale. A base is the same if its tree is.
+STALE: dict[str, tuple[list[Evaluation], list[str]]] = {
+    "head": ([an_evaluation(head="h0", heads=("h0",), tree="t0")], ["stale_head"]),
+    "base": ([an_evaluation(base="b9", base_tree="b9-tree", tree="t0")], ["stale_base"]),
+    "head and base": (
+        [an_evaluation(base="b9", base_tree="b9-tree", heads=("h0",), tree="t0")],
+        ["stale_base", "stale_head"],
+    ),
+    "tree": ([an_evaluation(tree="t9")], ["stale_tree"]),
+    "tree on a base of the same tree": ([an_evaluation(base="b9", tree="t9")], ["stale_tree"]),
+    "contract": ([an_evaluation(contract="c0")], ["stale_contract"]),
+    "contract of a squash": ([an_evaluation(contract="c0", heads=("h0",))], ["stale_contract"]),
+    "contract and head": ([an_evaluation(contract="c0", heads=("h0",), tree="t0")], ["stale_head"]),
+    "one on this base is nearer than a later one on another": (
+        [
+            an_evaluation(heads=("h0",), tree="t0", finished="1"),
+            an_evaluation(base="b9", base_tree="b9-tree", finished="2"),
+        ],
+        ["stale_head"],
+    ),
+    "one on a base of this tree is nearer than a later one on another": (
+        [
+            an_evaluation(base="b8", heads=("h0",), tree="t0", finished="1"),
+            an_evaluation(base="b9", base_tree="b9-tree", finished="2"),
+        ],
+        ["stale_head"],
+    ),
+    "one of this head is nearer than a later one of another": (
+        [
+            an_evaluation(base="b9", base_tree="b9-tree", tree="t8", finished="1"),
+            an_evaluation(base="b9", base_tree="b9-tree", heads=("h0",), tree="t0", finished="2"),
+        ],
+        ["stale_base"],
+    ),
+    "two that are equally near": (
+        [
+            an_evaluation(base="b8", base_tree="b8-tree", heads=("h0",), tree="t0", finished="1"),
+            an_evaluation(base="b9", base_tree="b9-tree", heads=("h0",), tree="t0", finished="2"),
+        ],
+        ["stale_base", "stale_head"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("evaluations", "codes"), STALE.values(), ids=STALE)
+def test_what_is_stale_is_told_from_the_nearest_evaluation(evaluations: list[Evaluation], codes: list[str]) -> None:
+    known = [stored(f"e{n}", evaluation) for n, evaluation in enumerate(evaluations)]
+    for order in (known, known[::-1]):
+        decision = decide(_facts(*order))
+        assert _codes(decision) == codes
+        assert decision.exit_code == 3
+
+
+def test_of_two_evaluations_equally_near_the_later_one_is_named() -> None:
+    far = about(an_evaluation(finished="2"), base="b9", base_tree="b9-tree")
+    known = [stored("a", far), stored("b", about(msgspec.structs.replace(far, finished="1"), base="b8"))]
+    for order in (known, known[::-1]):
+        assert decide(_facts(*order)).reasons[0].message.startswith("task 42: evaluated on b9, but")
+
+
+def test_stale_reasons_name_both_sides() -> None:
+    known = stored("e", an_evaluation(base="b9", base_tree="b9-tree", head="h8", heads=("h8", "h9"), tree="t0"))
+    octopus = msgspec.structs.replace(SPAN, new=Commit(id="m1", tree="t1", parents=("b0", "h8", "h7")))
+    assert [found.message for found in decide(_facts(known, span=octopus)).reasons] == [
+        "task 42: evaluated on b9, but refs/heads/main has moved to b0",
+        "task 42: evaluated at h8, h9, but the change is now h8, h7",
+    ]
+
+
+# Runs of one contract on one key, as (name, result, came after) → what is said, and on what the decision rests.
+TRIES: dict[str, tuple[list[tuple[str, Result, str]], list[str], str]] = {
+    "a pass that saw the failure": ([("a", FAILED, ""), ("b", PASSED, "a")], [], "b"),
+    "a failure that saw the pass": ([("a", PASSED, ""), ("b", FAILED, "a")], ["failed"], "b"),
+    "a pass after three failures": (
+        [("a", FAILED, ""), ("b", INCONCLUSIVE, "a"), ("c", FAILED, "b"), ("d", PASSED, "c")],
+        [],
+        "d",
+    ),
+    "two passes apart": ([("a", PASSED, ""), ("b", PASSED, "")], [], "a b"),
+    "two failures apart": ([("a", FAILED, ""), ("b", FAILED, "")], ["failed"], "a b"),
+    "a pass and a failure apart": ([("a", PASSED, ""), ("b", FAILED, "")], ["disputed"], "a b"),
+    "a pass and an inconclusive one apart": ([("a", PASSED, ""), ("b", INCONCLUSIVE, "")], ["disputed"], "a b"),
+    "a dispute that was settled": ([("a", PASSED, ""), ("b", FAILED, ""), ("c", PASSED, "a b")], [], "c"),
+    "a dispute of which one side was seen": (
+        [("a", PASSED, ""), ("b", FAILED, ""), ("c", PASSED, "a")],
+        ["disputed"],
+        "b c",
+    ),
+}
+
+
+@pytest.mark.parametrize(("runs", "codes", "rests_on"), TRIES.values(), ids=TRIES)
+def test_the_runs_that_no_other_saw_decide(
+    runs: list[tuple[str, Result, str]], codes: list[str], rests_on: str
+) -> None:
+    known = [stored(name, an_evaluation(result, after=tuple(seen.split()))) for name, result, seen in runs]
+    for order in (known, known[::-1]):
+        decision = decide(_facts(*order))
+        assert _codes(decision) == codes
+        assert decision.allowed is (not codes)
+        assert sorted(decision.evaluations) == rests_on.split()
+
+
+def test_a_run_of_another_task_or_contract_hides_no_failure() -> None:
+    for other in (an_evaluation(task="43", after=("e2",)), an_evaluation(contract="c0", after=("e2",))):
+        assert _codes(decide(_facts(FAIL, stored("x", other)))) == ["failed"]
+
+
+def test_a_pass_that_saw_the_failure_through_another_contracts_run_decides() -> None:
+    between = stored("x", an_evaluation(task="43", contract="c2", after=("e2",)))
+    assert decide(_facts(FAIL, between, stored("e3", an_evaluation(after=("x",))))).allowed
+
+
+def test_each_task_needs_its_own_pass() -> None:
+    both = (TASK, OTHER)
+    other = stored("o", an_evaluation(task="43", contract="c2"))
+    assert decide(_facts(PASS, other, tasks=both)).allowed
+    missing = decide(_facts(PASS, tasks=both))
+    assert [(found.code, found.task) for found in missing.reasons] == [(Code.MISSING, "43")]
+    failed = decide(
+        _facts(
+            stored("x", an_evaluation(INCONCLUSIVE)),
+            stored("o", an_evaluation(FAILED, task="43", contract="c2")),
+            tasks=both,
+        )
+    )
+    assert [(found.code, found.task) for found in failed.reasons] == [(Code.INCONCLUSIVE, "42"), (Code.FAILED, "43")]
+    assert failed.exit_code == 1
+    swapped = decide(_facts(PASS, stored("o", an_evaluation(task="43", contract="c1")), tasks=both))
+    assert [(found.code, found.task) for found in swapped.reasons] == [(Code.STALE_CONTRACT, "43")]
+
+
+def test_of_a_failed_evaluation_the_criteria_that_failed_are_named_and_no_others() -> None:
+    findings = tuple(
+        Finding(criterion=f"AC-{n}", result=result, reason=reason)
+        for n, (result, reason) in enumerate(
+            [(PASSED, ""), (FAILED, "good: exit 1"), (INCONCLUSIVE, "slow: timed out"), (NOT_RUN, ""), (FAILED, "")], 1
+        )
+    )
+    decision = decide(_facts(stored("e", an_evaluation(FAILED, findings=findings))))
+    assert [(found.code, found.criterion, found.message, found.hint) for found in decision.reasons] == [
+        (Code.FAILED, "AC-2", "task 42: AC-2 failed on h1 (good: exit 1)", "git evals report 42 --feedback"),
+        (Code.FAILED, "AC-5", "task 42: AC-5 failed on h1", "git evals report 42 --feedback"),
+    ]
+
+
+def test_why_nothing_was_run_is_said_before_what_was_not_run() -> None:
+    findings = (Finding(criterion="AC-1", result=NOT_RUN, reason="not run because of what came before"),)
+    evaluation = an_evaluation(
+        INCONCLUSIVE, findings=findings, verified=NOT_RUN, reason="setup-1 did not succeed: exit 1"
+    )
+    assert [(found.code, found.message) for found in decide(_facts(stored("e", evaluation))).reasons] == [
+        (Code.INCONCLUSIVE, "task 42: inconclusive on h1: setup-1 did not succeed: exit 1"),
+        (Code.NOT_RUN, "task 42: AC-1 not run on h1 (not run because of what came before)"),
+    ]
+
+
+def test_an_evaluation_that_failed_by_verification_is_a_plain_no_though_verification_passed_since() -> None:
+    findings = (Finding(criterion="AC-1", result=NOT_RUN),)
+    broken = stored("a", an_evaluation(FAILED, findings=findings, verified=FAILED, reason="verify-1 failed: exit 1"))
+    mended = stored("b", an_evaluation(task="", contract="c9", findings=(), after=("a",)))
+    decision = decide(_facts(broken, mended))
+    assert _codes(decision) == ["failed", "not_run"]
+    assert decision.exit_code == 1
+
+
+def test_of_a_contract_that_was_never_frozen_the_results_are_said_too() -> None:
+    tasks = (msgspec.structs.replace(TASK, state=ContractState.MISSING),)
+    assert _codes(decide(_facts(FAIL, tasks=tasks))) == ["contract_missing", "failed"]
+    assert _codes(decide(_facts(tasks=tasks))) == ["contract_missing"]
+
+
+@pytest.mark.parametrize("state", [ContractState.CONFLICT, ContractState.OUT_OF_DATE, ContractState.UNREADABLE])
+def test_under_a_contract_that_may_not_be_used_no_results_are_said(state: ContractState) -> None:
+    decision = decide(_facts(FAIL, tasks=(msgspec.structs.replace(TASK, state=state),)))
+    assert [found.code in (Code.FAILED, Code.MISSING) for found in decision.reasons] == [False]
+
+
+def test_a_hint_names_the_task_the_change_and_the_target_without_spare_blanks() -> None:
+    facts = _facts(where=" --branch task/42 --into release", into=" --into release")
+    assert decide(facts).reasons[0].hint == "git evals run 42 --branch task/42 --into release"
+    out_of_date = msgspec.structs.replace(
+        facts, tasks=(msgspec.structs.replace(TASK, state=ContractState.OUT_OF_DATE),), where=""
+    )
+    assert decide(out_of_date).reasons[0].hint == "git evals freeze 42 --into release && git evals run 42"
+
+
+def test_the_table_has_one_rule_for_each_reason() -> None:
+    assert set(RULES) == set(Code)
+    assert {code for code, rule in RULES.items() if rule.exit_code == 1} == {
+        Code.FAILED, Code.VERIFICATION, Code.UNTASKED, Code.DELETED, Code.REWRITTEN, Code.CONTRACT_SPENT,
+        Code.CONTRACT_CONFLICT, Code.CONFIG_CHANGE, Code.CONFIG_INVALID, Code.DISPUTED,
+    }  # fmt: skip
+    assert {rule.exit_code for rule in RULES.values()} == {1, 3}
+    assert [code for code, rule in RULES.items() if rule.enforce is Severity.NOTE] == [Code.CONFIG_CHANGE]
+    assert {code for code, rule in RULES.items() if rule.lenient is Severity.REFUSE} == {
+        Code.VERIFICATION, Code.CONFIG_INVALID,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("codes", "exit_code"),
+    [
+        ((), 0),
+        ((Code.MISSING,), 3),
+        ((Code.FAILED,), 1),
+        ((Code.MISSING, Code.STALE_BASE), 3),
+        ((Code.MISSING, Code.FAILED, Code.INCONCLUSIVE), 1),
+        ((Code.DISPUTED, Code.UNVERIFIABLE), 1),
+    ],
+)
+def test_any_plain_no_makes_the_exit_1_and_notes_count_for_nothing(codes: tuple[Code, ...], exit_code: int) -> None:
+    refusals = tuple(reason(code, Mode.ENFORCE, "x") for code in codes)
+    notes = (reason(Code.FAILED, Mode.OBSERVE, "x"), reason(Code.CONFIG_CHANGE, Mode.ENFORCE, "x"))
+    decision = Decision(allowed=not codes, ref="r", old="o", new="n", reasons=(*notes, *refusals))
+    assert decision.refusals == refusals
+    assert decision.exit_code == exit_code
+
+
+_COMMITS = st.sampled_from(["b0", "b1", "h1", "h2"])
+_TREES = st.sampled_from(["b0-tree", "t1", "t2", ""])
+
+
+@st.composite
+def _evidence(draw: st.DrawFn) -> tuple[Stored, ...]:
+    known: list[Stored] = []
+    for n in range(draw(st.integers(0, 5))):
+        result = draw(st.sampled_from(Result))
+        finding = Finding(criterion="AC-1", result=draw(st.sampled_from(Result)))
+        evaluation = an_evaluation(
+            result,
+            task=draw(st.sampled_from(["42", "42", "43", ""])),
+            contract=draw(st.sampled_from(["c1", "c1", "c2"])),
+            verified=draw(st.sampled_from(Result)),
+            verification_digest=draw(st.sampled_from(["v1", "v1", "v2"])),
+            after=tuple(sorted(draw(st.sets(st.sampled_from([*(entry.id for entry in known), "gone"]))))),
+            findings=draw(st.sampled_from([(), (finding,)])),
+            reason=draw(st.sampled_from(["", "{odd} {0}"])),
+            finished=draw(st.sampled_from(["1", "2"])),
+            ref=draw(st.sampled_from(["refs/heads/main", "refs/heads/main", "refs/heads/x"])),
+            repository=draw(st.sampled_from(["r1", "r1", "r2"])),
+            base=draw(_COMMITS),
+            base_tree=draw(_TREES),
+            heads=tuple(draw(st.lists(_COMMITS, max_size=2))),
+            tree=draw(st.sampled_from(["t1", "t1", "t2", ""])),
+        )
+        known.append(stored(f"e{n}", evaluation))
+    return tuple(draw(st.permutations(known)))
+
+
+_TASKS = st.builds(
+    TaskFacts,
+    task=st.sampled_from(["42", "43", "{0}"]),
+    state=st.sampled_from(ContractState) | st.just(ContractState.FROZEN),
+    digest=st.sampled_from(["c1", "c1", "c2", ""]),
+    spent_by=st.sampled_from(["", "", "m9"]),
+    problem=st.sampled_from(["", "{task}"]),
+)
+_NEW = st.builds(
+    Commit, id=_COMMITS, tree=st.sampled_from(["t1", "t2"]), parents=st.lists(_COMMITS, max_size=3).map(tuple)
+)
+_FACTS = st.builds(
+    Facts,
+    span=st.builds(Span, ref=st.just("refs/heads/main"), old=st.just(SPAN.old), new=_NEW | st.just(SPAN.new)),
+    policy=st.builds(
+        Policy,
+        mode=st.sampled_from(Mode),
+        repository=st.just("r1"),
+        untasked_refuses=st.booleans(),
+        untasked_verifies=st.booleans(),
+        verification_required=st.booleans(),
+        verification_digest=st.just("v1"),
+        verification_count=st.integers(0, 2),
+    ),
+    tasks=st.lists(_TASKS, max_size=2, unique_by=lambda task: task.task).map(tuple),
+    evaluations=_evidence(),
+    exempt=st.sampled_from(["", "", "", "{why}"]),
+    privileged=st.sampled_from([(), ("{file} is changed",)]),
+    config_problem=st.sampled_from(["", "", "", "{line}"]),
+    where=st.sampled_from(["", "--branch {x}"]),
+    into=st.sampled_from(["", " --into {y}"]),
+)
+
+
+def _proven(facts: Facts, task: TaskFacts) -> bool:
+    """Whether ``task`` has passing evaluations of exactly this span, and no other one that they did not see."""
+    repository = facts.policy.repository
+    group = [
+        entry
+        for entry in facts.evaluations
+        if (entry.evaluation.task, entry.evaluation.contract) == (task.task, task.digest)
+        and covers(entry.evaluation, facts.span, repository)
+    ]
+    final = deciding(list(facts.evaluations), group)
+    return bool(final) and all(entry.evaluation.result is PASSED for entry in final)
+
+
+@settings(max_examples=1500, deadline=None, database=None)
+@given(_FACTS)
+def test_whatever_the_facts_nothing_enters_an_enforced_branch_unproven(facts: Facts) -> None:
+    decision = decide(facts)
+    assert decision.allowed is (not decision.refusals)
+    assert (decision.exit_code == 0) is decision.allowed
+    known = {entry.id for entry in facts.evaluations}
+    assert set(decision.evaluations) <= known
+    assert all(found.message for found in decision.reasons)
+    assert not (decision.allowed and facts.config_problem)
+    if facts.policy.mode is Mode.ENFORCE and decision.allowed and not facts.exempt:
+        assert facts.tasks or not facts.policy.untasked_refuses
+        for task in facts.tasks:
+            assert task.state is ContractState.FROZEN
+            assert not task.spent_by
+            assert _proven(facts, task)
+
+
+@settings(max_examples=300, deadline=None, database=None)
+@given(_FACTS)
+def test_whatever_the_facts_the_order_of_the_evidence_changes_no_verdict(facts: Facts) -> None:
+    turned = decide(msgspec.structs.replace(facts, evaluations=facts.evaluations[::-1]))
+    decision = decide(facts)
+    assert turned.allowed is decision.allowed
+    assert set(turned.evaluations) == set(decision.evaluations)
+
+
+@settings(max_examples=300, deadline=None, database=None)
+@given(_FACTS)
+def test_whatever_the_facts_a_lenient_mode_refuses_for_verification_and_configuration_alone(facts: Facts) -> None:
+    policy = msgspec.structs.replace(facts.policy, mode=Mode.OBSERVE)
+    decision = decide(msgspec.structs.replace(facts, policy=policy))
+    assert {found.code for found in decision.refusals} <= {Code.VERIFICATION, Code.CONFIG_INVALID}
