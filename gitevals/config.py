@@ -1,18 +1,17 @@
 """``.gitevals.yaml`` as typed values. Importing this module reads no YAML library; parsing does."""
 
 import re
-import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gitevals import tasks
 from gitevals.errors import BadInput
 from gitevals.model import contract
 from gitevals.model.contract import Command, Mode
 from gitevals.model.result import Result
+from gitevals.model.task import check_task_id
 
 if TYPE_CHECKING:
     from gitevals.yamltree import Node
@@ -256,6 +255,8 @@ def _array(node: "Node") -> str:
 
 
 def _words(text: str) -> list[str]:
+    import shlex  # a hook finds the configuration parsed
+
     try:
         return shlex.split(text)
     except ValueError:
@@ -300,7 +301,7 @@ def _bindings(node: "Node", checks: Mapping[str, Command], verify: int) -> dict[
 def _task_bindings(task: str, node: "Node", known: set[str], hint: str) -> dict[str, tuple[str, ...]]:
     if task != "*":
         try:
-            tasks.check_task_id(task)
+            check_task_id(task)
         except BadInput as error:
             raise node.error(error.message, hint=error.hint) from error
     for criterion, entry in node.mapping(hint=hint).items():

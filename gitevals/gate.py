@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gitevals import protection, undo
+from gitevals import protection
 from gitevals.config import PATH, Config, Untasked, Verification
 from gitevals.contracts.reading import BaseConfig, config_at, digest_at, standing, task_path
 from gitevals.contracts.spent import deliveries
@@ -28,7 +28,7 @@ from gitevals.model.decision import (
 )
 from gitevals.model.evaluation import Stored
 from gitevals.model.movement import Commit, Span, covers
-from gitevals.tasks import check_task_id
+from gitevals.model.task import check_task_id
 
 TRAILER = "Task"
 NEAR_LIMIT = 64  # commits of a movement whose notes are searched for a nearest evaluation
@@ -408,6 +408,8 @@ def _nearer(
             if stored.evaluation.task and stored.evaluation.subject.ref == span.ref
         }
         tasks = tuple(task_facts(grounds, base, span.ref, task) for task in sorted(named))
+    from gitevals import undo  # what is allowed at once does not need it
+
     exempt = undo.exemption(grounds.repo, grounds.objects, base, span) if exemptible else ""
     where = _where(movement, span.new, base.config, [task.task for task in tasks])
     likely = "TASK" if tasks or exempt else _likely_task(grounds, base.config, span)

@@ -8,7 +8,7 @@ sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
 
 import msgspec
 
-from gitevals import gate, protection, recovery, targets
+from gitevals import gate, protection
 from gitevals.config import PATH
 from gitevals.errors import EvalsError
 from gitevals.evidence.reading import LEDGER_PATTERNS, Evidence, ledgers
@@ -16,7 +16,6 @@ from gitevals.gate import Grounds, Movement
 from gitevals.git import history, plumbing, refs, repo
 from gitevals.git.run import Started
 from gitevals.model.decision import Decision
-from gitevals.report import decision as words
 
 HEADS = "refs/heads/"
 
@@ -32,7 +31,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 def main() -> None:
     """Answer the hook that ``sys.argv`` names; exit 0 allows, 1 refuses, anything else makes the shim refuse."""
-    sys.exit(answer(sys.argv[1:]))
+    status = answer(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(status)  # taking an interpreter down in order costs as much as starting one
 
 
 def answer(arguments: list[str]) -> int:
@@ -184,6 +185,8 @@ def _copies(here: repo.Repo, wanted: list[Asked], values: dict[str, str]) -> dic
             if name.startswith("refs/remotes/") and name.endswith(f"/{branch}")
         }
         if any(tip != values.get(line.ref) for tip in found.values()):
+            from gitevals import targets
+
             copy = found.get(f"refs/remotes/{targets.remote_of(here, line.ref)}/{branch}")
             kept.update({line.ref: copy} if copy else {})
     return kept
@@ -195,6 +198,8 @@ def _concluded(here: repo.Repo, grounds: Grounds, decisions: list[Decision], *, 
         _watch_list(grounds, decisions)
     for decision in decisions:
         if decision.reasons:
+            from gitevals.report import decision as words  # what is allowed in silence needs no words
+
             _say(*words.lines(decision))
     if not allowed and not pushed:
         undo = _undo(here, grounds, next(decision for decision in decisions if not decision.allowed))
@@ -206,6 +211,8 @@ def _undo(here: repo.Repo, grounds: Grounds, refused: Decision) -> str:
     try:
         count = len(_parents(grounds, refused.new))
         ahead = _moved_ahead(here, refused)
+        from gitevals import recovery
+
         return recovery.command(here.git_dir, os.environ, parent_count=count, moved_ahead=ahead)
     except EvalsError:
         return ""

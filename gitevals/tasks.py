@@ -1,6 +1,8 @@
 """A task's text, in CommonMark, as criteria. The Markdown library is imported when a text is parsed, not before."""
 
+import bisect
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +10,7 @@ import msgspec
 
 from gitevals.errors import BadInput
 from gitevals.model.contract import CRITERIA_LIMIT
+from gitevals.model.task import check_task_id
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -19,7 +22,6 @@ NESTING_LIMIT = 60
 TITLE_LIMIT = 120
 INLINE_LIMIT = 2048
 
-TASK_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 CRITERION_ID = r"[A-Za-z][A-Za-z0-9_.-]{0,63}"
 BOX = r"\[[ xX]\](?=\s|$)"
 LOOSE_BOX = r"\s*(?:(?:[-*+]|[0-9]{1,9}[.)])\s*)?\[[ \t]*[xX]?[ \t]*\](?![(\[])"
@@ -76,16 +78,6 @@ class _Item(msgspec.Struct, kw_only=True):
     line: int
     boxed: bool = False
     parts: list[str] = []
-
-
-def check_task_id(text: str) -> str:
-    """``text``, if it can name a task in refs, paths and trailers."""
-    if re.fullmatch(TASK_ID, text) and ".." not in text and not text.endswith(".lock"):
-        return text
-    hint = (
-        "start with a letter or digit; then up to 63 letters, digits, `.`, `_` or `-`; no `..`, no `.lock` at the end"
-    )
-    raise BadInput(f"not a task id: {_quoted(text)}", hint=hint)
 
 
 def parse(task_id: str, text: bytes, *, headings: Sequence[str] = (), name: str = "<file>") -> Task:
@@ -163,8 +155,6 @@ def _missing_section_hint(document: _Document) -> str:
 
 
 def _folded(heading: str) -> str:
-    import unicodedata  # a hook checks task ids and reads no text
-
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", heading).casefold())
     return " ".join(folded.split()).removesuffix(":").rstrip()
 
@@ -280,8 +270,6 @@ def _comment_end(text: str, start: int) -> int:
 def _code_end(mark: "re.Match[str]", ticks: Mapping[int, list[int]]) -> int:
     """Where the code span is over that begins at ``mark``; without a closing run, the backticks are text."""
     runs = ticks.get(len(mark[0]), [])
-    import bisect
-
     closing = bisect.bisect_left(runs, mark.end())
     return runs[closing] + len(mark[0]) if closing < len(runs) else mark.end()
 

@@ -48,7 +48,7 @@ protected() {
 # Ask git-evals; whatever is not its yes or no refuses, with the way to repair it.
 ask() {
     if [ -x "$python" ]; then
-        "$python" -I -S -c 'import sys; sys.path[:0] = sys.argv.pop(1).split(":"); from gitevals.hook import main; main()' \
+        "$python" -I -S -c 'import gc, sys; gc.disable(); sys.path += sys.argv.pop(1).split(":"); from gitevals.hook import main; main()' \
             "$modules" "$@"
         status=$?
         case $status in

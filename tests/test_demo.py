@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from gitevals import demo
+from gitevals.errors import BadInput
 from gitevals.report import story
 
 
@@ -32,5 +33,5 @@ def test_a_step_that_misbehaves_ends_the_story(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_place_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("1")
-    with pytest.raises(demo.BadInput, match="not empty"):
+    with pytest.raises(BadInput, match="not empty"):
         demo.play(tmp_path, on_step=lambda _: None)

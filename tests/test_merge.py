@@ -1,4 +1,4 @@
-"""`git evals merge`: integrates, runs what is missing, moves the target only if the gate agrees, leaves nothing behind."""
+"""`git evals merge`: integrates, runs what is missing, moves the target only if the gate agrees."""
 
 import json
 from pathlib import Path

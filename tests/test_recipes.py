@@ -18,7 +18,8 @@ def programs(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     command = folder / "git-evals"
-    command.write_text(f'#!/bin/sh\nPYTHONPATH="{Path(__file__).parents[1]}" exec "{sys.executable}" -m gitevals "$@"\n')
+    here = Path(__file__).parents[1]
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{here}" exec "{sys.executable}" -m gitevals "$@"\n')
     command.chmod(0o755)
     return folder
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gitevals import tasks
 from gitevals.errors import BadInput, EvalsError
 from gitevals.model.contract import CRITERIA_LIMIT
+from gitevals.model.task import check_task_id
 
 HEAD = "## Acceptance Criteria\n\n"
 
@@ -69,7 +70,7 @@ READ = [
     ),
     ("an entry in a plain item", HEAD + "- group\n  - [ ] a", ["4 AC-1 a"]),
     ("a list in a list", HEAD + "- - [ ] a", ["3 AC-1 a"]),
-    ("nested plain items belong to their entry", HEAD + "- [ ] a\n  - detail\n- [ ] b", ["3 AC-1 a detail", "5 AC-2 b"]),
+    ("nested plain items are part", HEAD + "- [ ] a\n  - detail\n- [ ] b", ["3 AC-1 a detail", "5 AC-2 b"]),
     ("a wrapped line", HEAD + "- [ ] a\n  b\nc", ["3 AC-1 a b c"]),
     ("two paragraphs", HEAD + "- [ ] a\n\n  b\n- [ ] c", ["3 AC-1 a b", "6 AC-2 c"]),
     ("a paragraph after a nested entry", HEAD + "- [ ] a\n  - [ ] b\n\n  c", ["3 AC-1 a c", "4 AC-2 b"]),
@@ -330,7 +331,7 @@ def test_a_title_is_the_first_heading_or_line(text: str, title: str) -> None:
 
 @pytest.mark.parametrize("task_id", ["42", "a", "A.b_c-d", "0", "a" * 64, "a.lock.b", "lock", "a."])
 def test_a_task_id_is_taken_as_it_is(task_id: str) -> None:
-    assert tasks.check_task_id(task_id) == task_id
+    assert check_task_id(task_id) == task_id
 
 
 @pytest.mark.parametrize(
@@ -357,7 +358,7 @@ def test_a_task_id_is_taken_as_it_is(task_id: str) -> None:
 )
 def test_any_other_task_id_is_refused_everywhere(task_id: str) -> None:
     with pytest.raises(BadInput, match=r"^not a task id: ") as caught:
-        tasks.check_task_id(task_id)
+        check_task_id(task_id)
     assert caught.value.hint
     with pytest.raises(BadInput, match=r"^not a task id: "):
         tasks.parse(task_id, (HEAD + "- [ ] a").encode())

@@ -17,6 +17,7 @@ from gitevals.model import contract as contracts
 from gitevals.model.decision import ContractState
 from gitevals.model.evaluation import Correlation, Stored
 from gitevals.model.result import Result, worst
+from gitevals.model.task import check_task_id
 from gitevals.report import contract as contract_report
 from gitevals.report import documents
 from gitevals.report import evaluation as evaluation_report
@@ -24,7 +25,6 @@ from gitevals.report.text import line, plain, short
 from gitevals.session import Session, session
 from gitevals.status import newest, of_task, tries
 from gitevals.targets import Head, Target, branch_head, commit_head, target
-from gitevals.tasks import check_task_id
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id.")]
 Into = Annotated[

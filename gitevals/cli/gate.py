@@ -12,13 +12,13 @@ from gitevals.cli.output import Progress, data, document, say, width
 from gitevals.errors import BadInput
 from gitevals.evaluate.run import Manner
 from gitevals.git import refs
+from gitevals.model.task import check_task_id
 from gitevals.report import contract as contract_report
 from gitevals.report import decision as words
 from gitevals.report import documents
 from gitevals.report.text import line, short
 from gitevals.session import session
 from gitevals.targets import branch_head, commit_head
-from gitevals.tasks import check_task_id
 
 
 def register(app: typer.Typer) -> None:

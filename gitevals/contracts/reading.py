@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +16,9 @@ from gitevals.git.repo import Repo
 from gitevals.model import contract as contracts
 from gitevals.model.contract import Contract, Criterion
 from gitevals.model.decision import ContractState
-from gitevals.tasks import Task, parse
+
+if TYPE_CHECKING:
+    from gitevals.tasks import Task
 
 # Part of every cache key: a change of how text or configuration is read makes all derived values misses.
 READING = f"1-{__version__}"
@@ -69,8 +72,10 @@ def task_path(config: Config, task: str) -> str:
     return config.task_path.replace("{task}", task)
 
 
-def task_at(objects: Objects, base: BaseConfig, task: str) -> tuple[Task, bytes]:
+def task_at(objects: Objects, base: BaseConfig, task: str) -> "tuple[Task, bytes]":
     """The task as the base states it, and its text's bytes."""
+    from gitevals.tasks import parse  # a hook finds the digest derived
+
     path = task_path(base.config, task)
     found = read(objects, f"{base.commit}:{path}")
     if found is None or found.kind != "blob":
@@ -81,7 +86,7 @@ def task_at(objects: Objects, base: BaseConfig, task: str) -> tuple[Task, bytes]
     return parse(task, found.body, headings=base.config.headings, name=path), found.body
 
 
-def content(config: Config, task: Task) -> Contract:
+def content(config: Config, task: "Task") -> Contract:
     """What freezing ``task`` under ``config`` captures."""
     bound = {requirement.id: _bound(config, task, requirement.id) for requirement in task.criteria}
     used = {name for names in bound.values() for name in names}
@@ -100,7 +105,7 @@ def content(config: Config, task: Task) -> Contract:
     )
 
 
-def _bound(config: Config, task: Task, criterion: str) -> tuple[str, ...]:
+def _bound(config: Config, task: "Task", criterion: str) -> tuple[str, ...]:
     own = config.bindings.get(task.id)
     if own is not None:
         known = {requirement.id for requirement in task.criteria} | {"*"}

@@ -22,6 +22,7 @@ def deliveries(repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, froze
     task, digest = frozen[0].freeze.task, frozen[0].freeze.digest
     chain = _since(repo, evidence.objects, base.commit, sorted(bases))
     delivered = []
+    evidence.lines([commit.tree for commit in chain[1:]])  # asked for at once, not one by one
     for end in range(1, len(chain)):
         spans = [Span(ref=ref, old=old, new=chain[end]) for old in chain[:end]]
         for stored in evidence.evaluations([chain[end].tree]):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from gitevals.errors import BadInput
-from gitevals.evidence.reading import CONTRACTS, LOGS, NOTES, Evidence, gathered
+from gitevals.evidence.reading import CONTRACTS, LEDGER_PATTERNS, LOGS, NOTES, Evidence, ledgers
 from gitevals.git import ledger, notes, refs, trees
 from gitevals.git.objects import NewObject, Objects
 from gitevals.git.repo import Repo
@@ -77,13 +77,20 @@ def append_evaluations(store: Store, evaluations: Sequence[Evaluation]) -> list[
     ref = NOTES + store.writer
     written: list[Stored] = []
 
-    def edit(root: str | None) -> str | None:
-        known = gathered(store.repo, store.objects)
+    def edit(root: str | None, values: Mapping[str, str]) -> str | None:
+        known = Evidence(store.objects, ledgers(values), store.repo.common_dir)
+        known.lines([evaluation.subject.tree or evaluation.subject.head for evaluation in evaluations])
         written[:] = [_placed(known, evaluation, ref) for evaluation in evaluations]
         return _filed(store.objects, root, written)
 
-    ledger.advance(store.repo, store.objects, ref, repository=store.repository, edit=edit)
+    _advance(store, ref, edit)
     return written
+
+
+def _advance(store: Store, ref: str, edit: ledger.KnowingEdit) -> None:
+    ledger.advance_knowing(
+        store.repo, store.objects, ref, repository=store.repository, others=LEDGER_PATTERNS, edit=edit
+    )
 
 
 def _placed(known: Evidence, evaluation: Evaluation, ref: str) -> Stored:
@@ -178,14 +185,14 @@ def tail(text: str, limit_bytes: int) -> str:
 def append_files(store: Store, family: str, files: Callable[[Evidence], Mapping[str, bytes]]) -> None:
     """Add files (path → content) to one of this writer's ledgers; ``files`` is asked under the lock."""
 
-    def edit(root: str | None) -> str | None:
-        wanted = files(gathered(store.repo, store.objects))
+    def edit(root: str | None, values: Mapping[str, str]) -> str | None:
+        wanted = files(Evidence(store.objects, ledgers(values), store.repo.common_dir))
         if not wanted:
             return None
         blobs = store.objects.write_many([NewObject(kind="blob", body=body) for body in wanted.values()])
         return trees.edit(store.objects, root, dict(zip(wanted, blobs, strict=True)))
 
-    ledger.advance(store.repo, store.objects, family + store.writer, repository=store.repository, edit=edit)
+    _advance(store, family + store.writer, edit)
 
 
 def keep_logs(store: Store, streams: Sequence[bytes], month: str) -> list[str]:

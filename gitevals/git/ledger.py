@@ -4,7 +4,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gitevals.errors import CannotTell, LedgerBusy
 from gitevals.git import refs
@@ -17,6 +17,7 @@ TRIES = 50
 LONGEST_PAUSE_SECONDS = 0.05
 
 Edit = Callable[[str | None], str | None]
+KnowingEdit = Callable[[str | None, Mapping[str, str]], str | None]
 
 
 def message(ref: str, repository: str) -> str:
@@ -46,22 +47,37 @@ def advance(repo: Repo, objects: Objects, ref: str, *, repository: str, edit: Ed
     ``edit`` gets and gives the id of a tree (None: no ledger yet; nothing to write) and may be called many times.
     Where nothing was written the present tip is returned, `Repo.zero` if there is none.
     """
+    return advance_knowing(repo, objects, ref, repository=repository, others=(), edit=lambda tree, _: edit(tree))
+
+
+def advance_knowing(
+    repo: Repo, objects: Objects, ref: str, *, repository: str, others: Sequence[str], edit: KnowingEdit
+) -> str:
+    """Like `advance`; ``edit`` also gets the values of the refs that match ``others``, read together with the tip."""
     text = message(ref, repository)
     with locked(repo):
-        return _move(repo, objects, ref, edit, lambda tree, tip: _commit(tree, tip, text))
+        return _move(repo, objects, ref, others, edit, lambda tree, tip: _commit(tree, tip, text))
 
 
 def replace(repo: Repo, objects: Objects, ref: str, *, message: str, edit: Edit) -> str:
     """Like `advance`, but the new commit has no parent, so that what ``edit`` drops can be collected: no ledger."""
     with locked(repo):
-        return _move(repo, objects, ref, edit, lambda tree, _: _commit(tree, None, message))
+        return _move(repo, objects, ref, (), lambda tree, _: edit(tree), lambda tree, _: _commit(tree, None, message))
 
 
-def _move(repo: Repo, objects: Objects, ref: str, edit: Edit, commit: Callable[[str, str | None], NewObject]) -> str:
+def _move(
+    repo: Repo,
+    objects: Objects,
+    ref: str,
+    others: Sequence[str],
+    edit: KnowingEdit,
+    commit: Callable[[str, str | None], NewObject],
+) -> str:
     for count in range(TRIES):
-        tip = refs.values(repo, ref).get(ref)
+        values = refs.values(repo, ref, *others)
+        tip = values.get(ref)
         tree = _tree_at(objects, tip, ref) if tip else None
-        new_tree = edit(tree)
+        new_tree = edit(tree, values)
         if new_tree is None or new_tree == tree:
             return tip or repo.zero
         [new_tip] = objects.write_many([commit(new_tree, tip)])

@@ -7,6 +7,7 @@ import pygit2
 from pygit2.enums import ObjectType, RepositoryOpenFlag
 
 from gitevals.errors import CannotTell
+from gitevals.git import packs, trees
 from gitevals.git.objects import GitObject, Name, NewObject, parse_name
 from gitevals.git.repo import Repo
 
@@ -23,7 +24,8 @@ class LibgitObjects:
 
     object_format = "sha1"
 
-    def __init__(self, repository: pygit2.Repository) -> None:
+    def __init__(self, repo: Repo, repository: pygit2.Repository) -> None:
+        self._repo = repo
         self._repository = repository
 
     def read_many(self, names: Sequence[str]) -> list[GitObject | None]:
@@ -32,6 +34,10 @@ class LibgitObjects:
 
     def write_many(self, objects: Sequence[NewObject]) -> list[str]:
         """The hex id of each object, after all of them are in the database."""
+        if len(objects) >= packs.KEEP_PACK_FROM:
+            ids = [trees.object_id(new.kind, new.body, self.object_format) for new in objects]
+            packs.store(self._repo, list(dict(zip(ids, objects, strict=True)).values()))
+            return ids
         try:
             return [str(self._repository.write(_TYPES[new.kind], new.body)) for new in objects]
         except (pygit2.GitError, OSError) as error:
@@ -76,4 +82,4 @@ def open_objects(repo: Repo) -> LibgitObjects | None:
         promised = any(_PROMISES.fullmatch(entry.name) for entry in repository.config)
     except (pygit2.GitError, OSError):
         return None
-    return None if promised else LibgitObjects(repository)
+    return None if promised else LibgitObjects(repo, repository)

@@ -68,9 +68,17 @@ def require(objects: Objects, name: str) -> GitObject:
 def parse_name(name: str, object_format: str) -> Name | None:
     """``name`` taken apart; None for what is no name here (an abbreviated id, a ref), although git would read it."""
     object_id, colon, path = name.partition(":")
-    if not _FULL_ID[object_format].fullmatch(object_id) or _LONE_SURROGATE.search(path):
+    if not _FULL_ID[object_format].fullmatch(object_id) or not (path.isascii() or _stands_for_bytes(path)):
         return None
     return Name(object_id, path if colon else None)
+
+
+def _stands_for_bytes(path: str) -> bool:
+    try:
+        path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -99,5 +107,4 @@ def _open(repo: Repo, using: Implementation | None) -> _Closable:
     return plumbing.PlumbingObjects(repo)
 
 
-_LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # what surrogateescape never makes of a path's bytes
 _FULL_ID = {"sha1": re.compile("[0-9a-f]{40}"), "sha256": re.compile("[0-9a-f]{64}")}

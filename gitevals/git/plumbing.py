@@ -1,13 +1,11 @@
-"""Objects by git's own plumbing: one ``cat-file --batch`` to read, one ``unpack-objects`` a write; any repository."""
+"""Objects by git's own plumbing: one ``cat-file --batch`` to read, one pack a write; any repository."""
 
-import hashlib
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO
 
 from gitevals.errors import GitFailed
-from gitevals.git import trees
+from gitevals.git import packs, trees
 from gitevals.git.objects import GitObject, NewObject, parse_name
 from gitevals.git.repo import Repo
 from gitevals.git.run import Started
@@ -19,7 +17,6 @@ WINDOW_BYTES = 4096
 # Paths that ``cat-file`` does not take as written: it reads lines, resolves "./", takes "x-g1234" for the output of
 # git-describe (and answers with commit 1234) and "@{" for a reflog. They are found by walking trees instead.
 _ODD_PATH = re.compile(r"[\x00-\x1f\x7f]|-g[0-9a-fA-F]{4}|@\{|^\.\.?/|^/|//|/$")
-_PACK_KINDS = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 
 
 class PlumbingObjects:
@@ -46,8 +43,7 @@ class PlumbingObjects:
         """The hex id of each object, after all of them are in the database."""
         ids = [trees.object_id(new.kind, new.body, self.object_format) for new in objects]
         if objects:
-            pack = _pack(list(dict(zip(ids, objects, strict=True)).values()), self.object_format)
-            self._repo.run("unpack-objects", "-q", stdin=pack)
+            packs.store(self._repo, list(dict(zip(ids, objects, strict=True)).values()))
         return ids
 
     def close(self) -> None:
@@ -127,21 +123,3 @@ def _close(pipe: IO[bytes] | None) -> None:
             pipe.close()
     except BrokenPipeError:
         pass
-
-
-def _pack(objects: Sequence[NewObject], object_format: str) -> bytes:
-    parts = [b"PACK", (2).to_bytes(4, "big"), len(objects).to_bytes(4, "big")]
-    for new in objects:
-        parts += [_pack_header(_PACK_KINDS[new.kind], len(new.body)), zlib.compress(new.body, 1)]
-    pack = b"".join(parts)
-    return pack + hashlib.new(object_format, pack, usedforsecurity=False).digest()
-
-
-def _pack_header(kind: int, size: int) -> bytes:
-    header = bytearray([kind << 4 | size & 15])
-    size >>= 4
-    while size:
-        header[-1] |= 128
-        header.append(size & 127)
-        size >>= 7
-    return bytes(header)

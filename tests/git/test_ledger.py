@@ -376,9 +376,7 @@ def test_two_chains_joined_are_both_looked_at(a_repo: Place, using: Implementati
         assert form.faults(objects, joined, REF, fits) == []
         bad = raw.replace(f"parent {right}", f"parent {a_repo.git('rev-parse', 'HEAD')}")
         [joined] = objects.write_many([NewObject("commit", bad.encode())])
-        assert [fault.commit for fault in form.faults(objects, joined, REF, fits)] == [
-            a_repo.git("rev-parse", "HEAD")
-        ]
+        assert [fault.commit for fault in form.faults(objects, joined, REF, fits)] == [a_repo.git("rev-parse", "HEAD")]
 
 
 @EVERY_STORE
