@@ -17,6 +17,8 @@ _ELSEWHERE = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
 _PROMISES = re.compile(r"remote\..*\.promisor|extensions\.partialclone", re.DOTALL)
 _TYPES = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB, "tag": ObjectType.TAG}
 _KINDS = {int(number): kind for kind, number in _TYPES.items()}
+# libgit2 keeps no tree over 4 KiB; a ledger's are larger, and are walked again for every note that is asked for.
+TREE_CACHE_LIMIT_BYTES = 256 * 1024
 
 
 class LibgitObjects:
@@ -79,6 +81,7 @@ def open_objects(repo: Repo) -> LibgitObjects | None:
         return None
     try:
         repository = pygit2.Repository(repo.git_dir, RepositoryOpenFlag.NO_SEARCH)
+        pygit2.settings.cache_object_limit(ObjectType.TREE, TREE_CACHE_LIMIT_BYTES)
         promised = any(_PROMISES.fullmatch(entry.name) for entry in repository.config)
     except (pygit2.GitError, OSError):
         return None
