@@ -123,7 +123,7 @@ def _saw(by_id: dict[str, Stored], one: Stored) -> set[str]:
     return direct.union(*(_saw(by_id, by_id[name]) for name in direct if name in by_id))
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(_histories())
 def test_whatever_the_history_those_decide_that_no_path_leads_to(history: tuple[list[Stored], list[Stored]]) -> None:
     known, group = history

@@ -163,7 +163,7 @@ def _kept(*notes: bytes) -> set[bytes]:
     return {raw for note in notes for raw in note.split(b"\n") if raw.strip()}
 
 
-@settings(max_examples=400, deadline=None, database=None)
+@settings(max_examples=200, deadline=None, database=None)
 @given(_NOTES, _NOTES, _NOTES)
 def test_joins_converge_whatever_their_order_and_lose_no_line(one: bytes, two: bytes, three: bytes) -> None:
     join = record.join
