@@ -8,7 +8,7 @@ from gitevals import protection
 from gitevals.config import PATH, Config, Untasked, Verification
 from gitevals.contracts.reading import BaseConfig, config_at, digest_at, standing, task_path
 from gitevals.contracts.spent import deliveries
-from gitevals.errors import ConfigInvalid, EvalsError, GitFailed
+from gitevals.errors import ConfigInvalid, EvalsError, GitFailed, ObjectMissing
 from gitevals.evidence.reading import Evidence
 from gitevals.git import history
 from gitevals.git.objects import Objects, read
@@ -73,25 +73,28 @@ def judge(grounds: Grounds, movement: Movement, started: Started | None = None) 
     if movement.new.startswith("ref:"):
         mode = _mode_of(grounds, [tip for tip in (movement.old, *grounds.protected.values()) if tip != zero])
         text = f"{movement.ref} is protected and would become a symbolic ref"
-        return _refusal(movement, mode, Code.REWRITTEN, text, hint="a protected branch holds commits of its own")
+        return _with_reason(movement, mode, Code.REWRITTEN, text, hint="a protected branch holds commits of its own")
     if movement.old == zero:
         return _created(grounds, movement)
     try:
         base = config_at(grounds.repo, grounds.objects, movement.old)
     except ConfigInvalid as error:
         return _mended(grounds, movement, error)
+    except ObjectMissing as error:
+        text = f"what {movement.ref} stands at cannot be read: {error.message}"
+        return _with_reason(movement, Mode.ENFORCE, Code.UNVERIFIABLE, text, hint="git fetch")
     if base is None:
         return _allowed(movement)
     mode = base.config.mode
     if movement.new == zero:
-        return _refusal(movement, mode, Code.DELETED, f"{movement.ref} is protected and would be deleted")
+        return _with_reason(movement, mode, Code.DELETED, f"{movement.ref} is protected and would be deleted")
     apart = _apart(grounds, movement, started)
     if apart is None:
         text = f"a commit between {movement.old[:12]} and {movement.new[:12]} cannot be read"
-        return _refusal(movement, mode, Code.UNVERIFIABLE, text)
+        return _with_reason(movement, mode, Code.UNVERIFIABLE, text)
     if apart.behind:
         text = f"{movement.ref} would lose {len(apart.behind)} commit(s): {movement.new[:12]} is not built on its tip"
-        return _refusal(movement, mode, Code.REWRITTEN, text)
+        return _with_reason(movement, mode, Code.REWRITTEN, text)
     if _caught_up(grounds, movement):
         return _allowed(movement, mode=mode)
     return _of_chain(grounds, movement, base, apart)
@@ -110,7 +113,7 @@ def _allowed(movement: Movement, *, mode: Mode | None = None) -> Decision:
     return Decision(allowed=True, ref=movement.ref, old=movement.old, new=movement.new, mode=mode)
 
 
-def _refusal(movement: Movement, mode: Mode, code: Code, message: str, *, hint: str = "") -> Decision:
+def _with_reason(movement: Movement, mode: Mode, code: Code, message: str, *, hint: str = "") -> Decision:
     found = reason(code, mode, message, hint=hint or _plain_hint(code))
     allowed = found.severity != "refuse"
     return Decision(allowed=allowed, ref=movement.ref, old=movement.old, new=movement.new, mode=mode, reasons=(found,))
@@ -130,12 +133,14 @@ def _created(grounds: Grounds, movement: Movement) -> Decision:
         return _allowed(movement)
     mode = _mode_of(grounds, others or known)
     text = f"{movement.ref} would be created at {movement.new[:12]}, which no protected branch contains"
-    return _refusal(movement, mode, Code.MISSING, text, hint=_at_protected(grounds, movement.ref))
+    return _with_reason(movement, mode, Code.MISSING, text, hint=_at_protected(grounds, movement.ref))
 
 
 def _at_protected(grounds: Grounds, ref: str) -> str:
     known = next((name for name in grounds.protected if name != ref), "a protected branch")
-    return f"git branch {ref.removeprefix(protection.HEADS)} {known.removeprefix(protection.HEADS)}"
+    import shlex
+
+    return f"git branch {shlex.quote(ref.removeprefix(protection.HEADS))} {known.removeprefix(protection.HEADS)}"
 
 
 def _mode_of(grounds: Grounds, tips: Sequence[str]) -> Mode:
@@ -157,10 +162,11 @@ def _mended(grounds: Grounds, movement: Movement, error: ConfigInvalid) -> Decis
             mended = config_at(grounds.repo, grounds.objects, movement.new) is not None
         except ConfigInvalid:
             mended = False
-        if paths == (PATH,) and mended:
-            return _allowed(movement)
+        if list(paths) == [PATH] and mended:
+            text = f"{PATH} is mended by this movement, which nothing else judges"
+            return _with_reason(movement, Mode.ENFORCE, Code.CONFIG_CHANGE, text)
     text = f"the configuration of {movement.ref} is broken: {error.message}"
-    return _refusal(
+    return _with_reason(
         movement, Mode.ENFORCE, Code.CONFIG_INVALID, text, hint=f"first commit a change that mends {PATH} alone"
     )
 
@@ -179,9 +185,10 @@ def _of_chain(grounds: Grounds, movement: Movement, base: BaseConfig, apart: his
     whole = judge_span(grounds, movement, base, _span(movement, chain, 0, len(chain) - 1), apart.ahead)
     if whole.allowed or len(chain) == 2:
         return whole
-    reached = _reached_by_path(grounds, movement, base, chain, apart.ahead)
+    path = _path(grounds, movement, base, chain, apart.ahead)
+    reached = max(path)
     if reached == len(chain) - 1:
-        return msgspec.structs.replace(whole, allowed=True, reasons=(), evaluations=())
+        return _along(whole, path[reached])
     unexplained = any(found.code in (Code.MISSING, Code.UNTASKED) for found in whole.refusals)
     if reached == 0 or not unexplained:
         return whole
@@ -196,6 +203,8 @@ def _span(movement: Movement, chain: Sequence[Commit], start: int, end: int) -> 
 def _chain(grounds: Grounds, movement: Movement, apart: history.Divergence) -> tuple[Commit, ...]:
     """The first-parent chain from old to new, or just the two where old is not on it."""
     by_id = {entry.id: entry for entry in apart.ahead}
+    if movement.new not in by_id:
+        raise ObjectMissing(f"commit {movement.new[:12]} is not in the log of its own movement", hint="git fsck")
     links: list[Commit] = []
     name = movement.new
     while name in by_id:
@@ -218,19 +227,27 @@ def _tree(grounds: Grounds, commit: str) -> str:
     return found.id if found is not None else ""
 
 
-def _reached_by_path(
+def _along(whole: Decision, decisions: Sequence[Decision]) -> Decision:
+    """``whole`` as the decisions on a path of spans bear it out: what each says and rests on, together."""
+    reasons = tuple(dict.fromkeys(found for decision in decisions for found in decision.reasons))
+    evaluations = tuple(dict.fromkeys(name for decision in decisions for name in decision.evaluations))
+    return msgspec.structs.replace(whole, allowed=True, reasons=reasons, evaluations=evaluations)
+
+
+def _path(
     grounds: Grounds, movement: Movement, base: BaseConfig, chain: Sequence[Commit], ahead: Sequence[history.Entry]
-) -> int:
-    """The furthest position of ``chain`` that a path of allowed spans leads to from its start."""
-    reached = {0}
+) -> dict[int, tuple[Decision, ...]]:
+    """The positions of ``chain`` that paths of allowed spans lead to from its start, each with its path's decisions."""
+    reached: dict[int, tuple[Decision, ...]] = {0: ()}
     for end in range(1, len(chain)):
         starts = {end - 1} | evidenced_starts(grounds, movement.ref, chain, end)
-        for start in sorted(starts & reached, reverse=True):
+        for start in sorted(starts & reached.keys(), reverse=True):
             span = _span(movement, chain, start, end)
-            if judge_span(grounds, movement, base, span, _between(ahead, span)).allowed:
-                reached.add(end)
+            decision = judge_span(grounds, movement, base, span, _between(ahead, span))
+            if decision.allowed:
+                reached[end] = (*reached[start], decision)
                 break
-    return max(reached)
+    return reached
 
 
 def evidenced_starts(grounds: Grounds, ref: str, chain: Sequence[Commit], end: int) -> set[int]:
@@ -255,7 +272,6 @@ def judge_span(
         evaluations=tuple(evaluations),
         privileged=(*privileged, *_altered_texts(grounds, base, new, tasks)),
         config_problem=problem,
-        where=_where(movement, new, base.config, tasks),
         into=movement.into,
     )
     decision = decide(facts)
@@ -300,11 +316,10 @@ def _configuration(grounds: Grounds, base: BaseConfig, new: Commit) -> tuple[str
     found = read(grounds.objects, f"{new.id}:{PATH}")
     if found is not None and found.id == base.blob:
         return "", ()
-    if found is None:
-        return "", (f"{PATH} is removed: the branch will no longer be protected; judged by {base.commit[:12]}'s",)
     try:
-        config_at(grounds.repo, grounds.objects, new.id)
-    except ConfigInvalid as error:
+        if config_at(grounds.repo, grounds.objects, new.id) is None:
+            return "", (f"{PATH} is removed: the branch will no longer be protected; judged by {base.commit[:12]}'s",)
+    except (ConfigInvalid, ObjectMissing) as error:
         return error.message, ()
     return "", (f"{PATH} is changed by this movement; it is judged by the version of {base.commit[:12]}",)
 
@@ -330,7 +345,7 @@ def _tasks(
     evaluations: Sequence[Stored],
 ) -> tuple[tuple[str, ...], bool]:
     """The tasks of a span, and whether trailers named them: else matching evidence does, else the branch's name."""
-    named = movement.tasks or _trailers(grounds, movement, entries)
+    named = movement.tasks or trailers_of(grounds, movement, entries)
     if named:
         return named, True
     repository = base.config.repository
@@ -342,7 +357,8 @@ def _tasks(
     return ((by_branch,) if by_branch else ()), False
 
 
-def _trailers(grounds: Grounds, movement: Movement, entries: Sequence[history.Entry]) -> tuple[str, ...]:
+def trailers_of(grounds: Grounds, movement: Movement, entries: Sequence[history.Entry]) -> tuple[str, ...]:
+    """The tasks that trailers name, of commits that no other protected ref contains."""
     bearing = [entry for entry in entries if entry.trailers]
     elsewhere = [tip for ref, tip in {**grounds.protected, **grounds.copies}.items() if ref != movement.ref]
     copy = grounds.copies.get(movement.ref)
@@ -383,7 +399,9 @@ def _where(movement: Movement, new: Commit, config: Config, tasks: Sequence[str]
     """The options with which `run` evaluates the change."""
     if movement.source and movement.source == (config.branches or "").replace("{task}", tasks[0] if tasks else ""):
         return movement.into.strip()
-    named = f"--branch {movement.source}" if movement.source else f"--commit {new.id[:12]}"
+    import shlex  # hints are for a shell; what is allowed needs none
+
+    named = f"--branch {shlex.quote(movement.source)}" if movement.source else f"--commit {new.id[:12]}"
     return f"{named}{movement.into}"
 
 

@@ -32,13 +32,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 def main() -> None:
     """Answer the hook that ``sys.argv`` names; exit 0 allows, 1 refuses, anything else makes the shim refuse."""
     status = answer(sys.argv[1:])
-    sys.stderr.flush()
     os._exit(status)  # taking an interpreter down in order costs as much as starting one
 
 
 def answer(arguments: list[str]) -> int:
     """The exit code for one hook call."""
     event, *rest = arguments
+    os.environ.pop("GIT_CONFIG_PARAMETERS", None)  # `git -c …` is meant for the command that is judged, not for us
     try:
         return _EVENTS[event](rest)
     except EvalsError as error:
@@ -47,8 +47,18 @@ def answer(arguments: list[str]) -> int:
 
 
 def _say(*lines: str) -> None:
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
-    sys.stderr.flush()
+    """Say something, if anybody can hear it; that nobody can changes no decision."""
+    try:
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        sys.stderr.flush()
+    except (OSError, AttributeError):
+        pass
+
+
+def _fields(separators: int) -> list[list[str]]:
+    """The lines of a hook's input, each cut at its first blanks; names may hold any other white space."""
+    raw = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    return [line.split(" ", separators) for line in raw.split("\n") if line]
 
 
 def _here(id_length: int) -> repo.Repo:
@@ -72,7 +82,7 @@ def _here(id_length: int) -> repo.Repo:
 
 
 def _reference_transaction(_: list[str]) -> int:
-    asked = [Asked(old=old, new=new, ref=ref) for old, new, ref in (line.split() for line in sys.stdin)]
+    asked = [Asked(old=old, new=new, ref=ref) for old, new, ref in _fields(2)]
     here = _here(max(len(line.new) for line in asked if not line.new.startswith("ref:")) if asked else 40)
     named = _protected(here)
     wanted = [line for line in asked if protection.matches(named, line.ref) and not _is_housekeeping(here, line)]
@@ -120,10 +130,12 @@ class _Closing:
         self._objects.close()
 
 
-def _judge(here: repo.Repo, named: tuple[str, ...], wanted: list[Asked], *, pushed: bool = False) -> int:
+def _judge(
+    here: repo.Repo, named: tuple[str, ...], wanted: list[Asked], *, pushed: bool = False, early: bool = False
+) -> int:
     """Judge every protected line; the worst decides. The three questions to git are asked side by side."""
     branches = [line.ref.removeprefix(HEADS) for line in wanted]
-    copies = [f"refs/remotes/*/{branch}" for branch in branches]
+    copies = [f"refs/remotes/**/{branch}" for branch in branches]
     listing = refs.start(here, *protection.prefixes(named), *LEDGER_PATTERNS, *copies)
     first = wanted[0]
     started = None if first.new.startswith("ref:") else _start_log(here, first, pushed=pushed)
@@ -146,6 +158,8 @@ def _judge(here: repo.Repo, named: tuple[str, ...], wanted: list[Asked], *, push
         if started is not None and started.stdout is not None:
             started.stdout.close()
             started.wait()
+        if early and all(decision.allowed for decision in decisions):
+            return 0  # the transaction that follows is judged too, and says what is worth saying
         return _concluded(here, grounds, decisions, pushed=pushed)
 
 
@@ -185,9 +199,9 @@ def _copies(here: repo.Repo, wanted: list[Asked], values: dict[str, str]) -> dic
             if name.startswith("refs/remotes/") and name.endswith(f"/{branch}")
         }
         if any(tip != values.get(line.ref) for tip in found.values()):
-            from gitevals import targets
+            from gitevals import authority
 
-            copy = found.get(f"refs/remotes/{targets.remote_of(here, line.ref)}/{branch}")
+            copy = found.get(f"refs/remotes/{authority.remote_of(here, line.ref)}/{branch}")
             kept.update({line.ref: copy} if copy else {})
     return kept
 
@@ -213,7 +227,8 @@ def _undo(here: repo.Repo, grounds: Grounds, refused: Decision) -> str:
         ahead = _moved_ahead(here, refused)
         from gitevals import recovery
 
-        return recovery.command(here.git_dir, os.environ, parent_count=count, moved_ahead=ahead)
+        left = recovery.Left(git_dir=here.git_dir, common_dir=here.common_dir, parent_count=count, moved_ahead=ahead)
+        return recovery.command(left, os.environ, branch=refused.ref.removeprefix(HEADS))
     except EvalsError:
         return ""
 
@@ -222,7 +237,7 @@ def _moved_ahead(here: repo.Repo, refused: Decision) -> bool:
     """Whether the index is at the refused commit and no longer locked: git checks out before it moves the branch."""
     if os.path.lexists(os.path.join(here.git_dir, "index.lock")):
         return False
-    if here.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)) != refused.ref or not refused.new.strip("0"):
+    if not refused.new.strip("0"):
         return False
     return here.run("diff-index", "--cached", "--quiet", refused.new, "--", accept=(0, 1)).status == 0
 
@@ -246,8 +261,7 @@ def _refresh(_: list[str]) -> int:
 
 def _pre_push(arguments: list[str]) -> int:
     asked = []
-    for line in sys.stdin:
-        old, new, ref, source = line.split()
+    for old, new, ref, source in _fields(3):
         asked.append(Asked(old=old, new=new, ref=ref, source=source.removeprefix(HEADS)))
     here = _here(len(asked[0].new) if asked else 40)
     named = _protected(here)
@@ -283,7 +297,7 @@ def _of_index(here: repo.Repo, branch: str, heads: list[str]) -> int:
     named = _protected(here)
     if not protection.matches(named, branch):
         return 0
-    return _judge(here, named, [Asked(ref=branch, old=tip, new=candidate)])
+    return _judge(here, named, [Asked(ref=branch, old=tip, new=candidate)], early=True)
 
 
 # Fixed, so that judging the same change twice makes one object.

@@ -94,7 +94,8 @@ def merge(session: Session, wish: Wish, manner: Manner) -> Merged:
 def _named(session: Session, wish: Wish) -> tuple[str, ...]:
     """The tasks of a change: its commits' trailers, else its branch's name."""
     apart = history.divergence(session.repo, wish.target.tip, wish.head.commit, trailer=gate.TRAILER)
-    named = tuple(sorted({value for entry in apart.ahead for value in entry.trailers}))
+    movement = Movement(ref=wish.target.ref, old=wish.target.tip, new=wish.head.commit)
+    named = gate.trailers_of(verify.grounds(session, also=wish.target.ref), movement, apart.ahead)
     by_branch = gate.task_of_branch(wish.target.base.config, wish.head.branch or "")
     return named or ((by_branch,) if by_branch else ())
 
@@ -199,9 +200,12 @@ def _move(repo: Repo, wish: Wish, made: str, worktree: Repo | None) -> None:
     if refs.values(repo, wish.target.ref).get(wish.target.ref) != wish.target.tip:
         raise _moved(wish)
     done = git.run(
-        ["merge", "--ff-only", "--no-stat", made], env=worktree.env, cwd=worktree.worktree, accept=range(256)
+        ["merge", "--ff-only", "--no-squash", "--commit", "--no-stat", made],
+        env=worktree.env,
+        cwd=worktree.worktree,
+        accept=range(256),
     )
-    if done.status != 0:
+    if done.status != 0 or refs.values(repo, wish.target.ref).get(wish.target.ref) != made:
         raise Refused(
             f"git did not move {wish.target.ref}: {done.stderr.strip() or done.stdout.decode().strip()}",
             hint="the work tree and the branch are as they were",

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 
-from gitevals import cache
+from gitevals import authority, cache
 from gitevals.config import Config
 from gitevals.contracts.reading import config_at
 from gitevals.errors import ConfigInvalid
@@ -19,7 +19,7 @@ STALE = "protected.stale"
 
 def trust_branch(repo: Repo) -> str | None:
     """The full name of the branch whose configuration names the protected ones: ``evals.trustBranch``, or None."""
-    name = repo.text("config", "--get", "evals.trustBranch", accept=(0, 1))
+    name = repo.text("config", "--local", "--get", "evals.trustBranch", accept=(0, 1))
     if not name:
         return None
     return name if name.startswith("refs/") else HEADS + name
@@ -46,7 +46,7 @@ def patterns(repo: Repo, objects: Objects) -> tuple[str, ...]:
     trust = trust_branch(repo)
     if trust is None:
         return ()
-    tip = refs.values(repo, trust).get(trust)
+    tip = refs.values(repo, trust).get(trust) or authority.copies(repo, [trust]).get(trust)
     try:
         found = config_at(repo, objects, tip) if tip else None
     except ConfigInvalid:
@@ -55,14 +55,14 @@ def patterns(repo: Repo, objects: Objects) -> tuple[str, ...]:
 
 
 def read_list(repo: Repo) -> tuple[str, ...] | None:
-    """The patterns of the side file, or None where it is absent or incomplete."""
+    """The patterns of the side file, or None where it is absent, empty or incomplete."""
     try:
         with open(os.path.join(cache.directory(repo.common_dir), LIST), encoding="utf-8") as file:
-            lines = file.read().splitlines()
+            lines = file.read().removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError):
         return None
     named = tuple(line for line in lines if line and not line.startswith("#"))
-    return named if lines and lines[-1] == f"# end {len(named)}" else None
+    return named if named and lines[-1] == f"# end {len(named)}" else None
 
 
 def write_list(repo: Repo, named: Sequence[str]) -> None:
@@ -73,10 +73,11 @@ def write_list(repo: Repo, named: Sequence[str]) -> None:
 
 def refresh_list(repo: Repo, objects: Objects) -> tuple[str, ...]:
     """Write the side file anew from the trust branch's tip."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):
         os.unlink(os.path.join(cache.directory(repo.common_dir), STALE))
     named = patterns(repo, objects)
-    write_list(repo, named)
+    with contextlib.suppress(OSError):  # a list that is not there is made anew each time: slow, and never open
+        write_list(repo, named)
     return named
 
 

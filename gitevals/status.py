@@ -107,6 +107,19 @@ def of_task(session: Session, target: Target, task: str) -> TaskStatus:
     )
 
 
+def unreadable(target: Target, task: str, problem: str) -> TaskStatus:
+    """The row of a task that evidence knows and the target does not state (any more)."""
+    return TaskStatus(
+        task=task,
+        title="",
+        mode=target.base.config.mode,
+        contract="",
+        contract_state="unreadable",
+        evidence_state="unknown",
+        reasons=(problem,),
+    )
+
+
 def _branch(session: Session, target: Target, task: str) -> Head | None:
     pattern = target.base.config.branches
     if pattern is None:

@@ -1,11 +1,9 @@
 """What a person named, as exact commits: the target branch and the change that is to enter it."""
 
-import re
-from collections.abc import Sequence
-
 import msgspec
 
 from gitevals import protection
+from gitevals.authority import copies, remote_of
 from gitevals.config import PATH
 from gitevals.contracts.reading import BaseConfig, config_at
 from gitevals.errors import BadInput
@@ -48,6 +46,12 @@ def target(repo: Repo, objects: Objects, into: str | None) -> Target:
     return Target(ref=ref, tip=tip, base=base, option=option, notices=(*notices, *_differing_copy(repo, objects, base)))
 
 
+def branch_tip(repo: Repo, objects: Objects, into: str | None) -> tuple[str, str]:
+    """The target's full name and tip, whether it bears a configuration (still) or not."""
+    ref = _named(repo, into) if into else _default(repo, objects)
+    return ref, _tip(repo, ref, into)[0]
+
+
 def _short(ref: str) -> str:
     return ref.removeprefix(HEADS)
 
@@ -86,21 +90,6 @@ def _remote_head(repo: Repo) -> str | None:
         return HEADS + name.removeprefix(REMOTES).partition("/")[2]
     bare = repo.worktree is None and repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128))
     return bare or None
-
-
-def remote_of(repo: Repo, ref: str | None) -> str:
-    """The authority's remote: ``evals.remote``, else the remote of the branch ``ref``, else ``origin``."""
-    own = f"|branch\\.{re.escape(_short(ref))}\\.remote" if ref else ""
-    listed = repo.text("config", "-z", "--get-regexp", f"^(evals\\.remote{own})$", accept=(0, 1))
-    found = dict(entry.partition("\n")[::2] for entry in listed.split("\0") if entry)
-    return found.pop("evals.remote", "") or next(iter(found.values()), "") or "origin"
-
-
-def copies(repo: Repo, names: Sequence[str]) -> dict[str, str]:
-    """The authority's copy of each branch in ``names`` (full names), where there is one."""
-    tracking = {f"{REMOTES}{remote_of(repo, name)}/{_short(name)}": name for name in names}
-    known = refs.values(repo, *tracking) if tracking else {}
-    return {tracking[ref]: tip for ref, tip in known.items() if ref in tracking}
 
 
 def _tip_or_none(repo: Repo, ref: str) -> str | None:

@@ -89,7 +89,7 @@ def parse(task_id: str, text: bytes, *, headings: Sequence[str] = (), name: str 
     criteria = _criteria(document, [item for item in _items(document, _below(document, tops, heading)) if item.boxed])
     if not criteria:
         hint = "write each criterion as a list item that begins with a box: `- [ ] what must hold`"
-        raise document.error(heading.line, f"no checklist entry below {_quoted(heading.text)}", hint=hint)
+        raise document.error(heading.line, f"no checklist entry below {shown(heading.text)}", hint=hint)
     return Task(id=task_id, title=_title(document, tops, task_id), criteria=criteria)
 
 
@@ -206,9 +206,9 @@ def _is_entry(document: _Document, token: "Token", *, quoted: bool) -> bool:
     if bracket is None or _is_link(document, token.content):
         return False
     if re.fullmatch(CRITERION_ID, bracket["id"]) and bracket["id"] not in ("x", "X"):
-        problem = f"the item {_quoted(bracket['id'])} has no box"
+        problem = f"the item {shown(bracket['id'])} has no box"
         raise document.error(_line(token), problem, hint=f"write `- [ ] [{bracket['id']}] …`")
-    problem = f"the item begins with {_quoted(bracket[0])}, which is neither a box nor a link"
+    problem = f"the item begins with {shown(bracket[0])}, which is neither a box nor a link"
     raise document.error(_line(token), problem, hint="begin it with `[ ] `, or write `\\[` if the bracket is text")
 
 
@@ -283,7 +283,7 @@ def _criteria(document: _Document, entries: Sequence[_Item]) -> tuple[Requiremen
         requirement = _requirement(document, entry, f"AC-{position}")
         first = by_id.setdefault(requirement.id, requirement)
         if first is not requirement:
-            problem = f"{_quoted(requirement.id)} is also the id of the entry on line {first.line}"
+            problem = f"{shown(requirement.id)} is also the id of the entry on line {first.line}"
             hint = f"give one an id of its own; an entry without one is called by its position, here AC-{position}"
             raise document.error(requirement.line, problem, hint=hint)
     return tuple(by_id.values())
@@ -309,7 +309,7 @@ def _named(document: _Document, line: int, text: str) -> tuple[str, str]:
     rest = text[bracket.end() :]
     ends = rf"(?:{re.escape(bracket['open'][::-1])})?(?:$|[\s:–—-])"
     if not re.fullmatch(CRITERION_ID, bracket["id"]) or not re.match(ends, rest):
-        problem = f"the entry begins with {_quoted(bracket[0])}, which is neither an id nor a link"
+        problem = f"the entry begins with {shown(bracket[0])}, which is neither an id nor a link"
         hint = "write an id like `[AC-1]` and a space, or `\\[` if the bracket is text"
         raise document.error(line, problem, hint=hint)
     return bracket["id"], _after_id(rest, bracket["open"])
@@ -333,7 +333,3 @@ def _title(document: _Document, tops: Sequence[_Heading], task_id: str) -> str:
 
 def _line(token: "Token") -> int:
     return token.map[0] + 1 if token.map else 1
-
-
-def _quoted(text: str) -> str:
-    return msgspec.json.encode(text if len(text) <= 60 else text[:59] + "…").decode()

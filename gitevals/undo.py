@@ -1,7 +1,6 @@
 """Movements that bring nothing new: recomputed from trees, never read from a message."""
 
-import os
-from collections.abc import Mapping
+import re
 
 from gitevals.config import PATH, Config
 from gitevals.contracts.reading import BaseConfig
@@ -9,6 +8,7 @@ from gitevals.git import history
 from gitevals.git.objects import Objects
 from gitevals.git.repo import Repo
 from gitevals.model.movement import Commit, Span
+from gitevals.model.task import TASK_ID
 
 UNDO_LIMIT = 100  # first-parent steps of the target that are searched for the delivery a movement undoes
 
@@ -18,7 +18,7 @@ def exemption(repo: Repo, objects: Objects, base: BaseConfig, span: Span) -> str
     if span.old.tree == span.new.tree:
         return "the tree is unchanged"
     paths = history.changed_paths(repo, span.old.id, span.new.id)
-    if all(_is_of_examination(base.config, path) for path in paths):
+    if paths and all(_is_of_examination(base.config, path, mode) for path, mode in paths.items()):
         return "only configuration and task files change"
     restored = _restored(repo, span)
     if restored:
@@ -27,14 +27,17 @@ def exemption(repo: Repo, objects: Objects, base: BaseConfig, span: Span) -> str
     return f"exactly {undone[:12]} is undone" if undone else ""
 
 
-def _is_of_examination(config: Config, path: str) -> bool:
+def _is_of_examination(config: Config, path: str, mode: str) -> bool:
+    """Whether ``path``, a plain file or one that goes, is the configuration or can be a task's text."""
+    if mode not in ("100644", "000000"):
+        return False
     if path == PATH:
         return True
     if config.task_path is None:
         return False
     before, after = config.task_path.split("{task}")
     middle = path[len(before) : len(path) - len(after)]
-    return path.startswith(before) and path.endswith(after) and bool(middle) and "/" not in middle
+    return path == f"{before}{middle}{after}" and re.fullmatch(TASK_ID, middle) is not None
 
 
 def _restored(repo: Repo, span: Span) -> str:
@@ -59,26 +62,17 @@ def _undone(repo: Repo, span: Span, paths: frozenset[str]) -> str:
 
 
 def _without(repo: Repo, tip: str, delivery: Commit) -> str | None:
-    """The tree of ``tip`` less ``delivery``: a three-way merge whose result is thrown away with its objects."""
+    """The tree of ``tip`` less ``delivery``: a three-way merge in a git directory that is thrown away.
+
+    No configuration, attributes or merge driver of anybody's reaches it, and no object of it stays.
+    """
     import tempfile  # only here: the hook pays for every import
 
+    from gitevals.git import scratch
+
+    before = history.tree_of(repo, delivery.parents[0])
     with tempfile.TemporaryDirectory(prefix="git-evals-undo-") as place:
-        env = _borrowing(repo, place)
-        before = history.tree_of(repo, delivery.parents[0])
-        made = repo.run("commit-tree", before, "-p", delivery.id, "-m", "before", env=env)
-        merged = repo.run("merge-tree", "--write-tree", tip, made.stdout.decode().strip(), env=env, accept=(0, 1))
+        apart = scratch.apart(repo, place)
+        made = apart.run("commit-tree", before, "-p", delivery.id, "-m", "before").stdout.decode().strip()
+        merged = apart.run("merge-tree", "--write-tree", tip, made, accept=(0, 1))
         return merged.stdout.decode().split("\n", 1)[0] if merged.status == 0 else None
-
-
-def _borrowing(repo: Repo, place: str) -> Mapping[str, str]:
-    """An environment in which git writes objects to ``place`` and still sees the repository's."""
-    own = repo.env.get("GIT_OBJECT_DIRECTORY", os.path.join(repo.common_dir, "objects"))
-    further = repo.env.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
-    return {
-        "GIT_OBJECT_DIRECTORY": place,
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(part for part in (own, further) if part),
-        "GIT_AUTHOR_NAME": "git-evals",
-        "GIT_AUTHOR_EMAIL": "writer@git-evals.invalid",
-        "GIT_COMMITTER_NAME": "git-evals",
-        "GIT_COMMITTER_EMAIL": "writer@git-evals.invalid",
-    }

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from gitevals import gate, integrate, protection
+from gitevals.authority import copies
 from gitevals.errors import BadInput
 from gitevals.evidence.reading import Evidence
 from gitevals.gate import Grounds, Movement
@@ -16,7 +17,7 @@ from gitevals.git.plumbing import PlumbingObjects
 from gitevals.git.repo import Repo
 from gitevals.model.decision import Code, Decision, Reason, Severity
 from gitevals.session import Session
-from gitevals.targets import Head, Target, copies
+from gitevals.targets import Head, Target
 
 
 def grounds(session: Session, *, frozen_ever: bool = False, also: str = "") -> Grounds:
@@ -98,14 +99,14 @@ def check_ids(session: Session, ref: str, old: str, new: str) -> tuple[str, str,
     """The full forms of a movement that was given by hand: a full ref name and two commits (zeros: none)."""
     if not ref.startswith("refs/"):
         ref = f"refs/heads/{ref}"
+    if session.repo.run("check-ref-format", ref, accept=(0, 1)).status:
+        raise BadInput(f'"{ref}" is no name of a ref', hint="name it in full, such as refs/heads/main")
     return ref, _commit(session, old), _commit(session, new)
 
 
 def _commit(session: Session, name: str) -> str:
     from gitevals.targets import commit_head
 
-    if name and not name.strip("0"):
+    if not name.strip("0"):
         return session.repo.zero
-    if not name:
-        raise BadInput("a movement needs --ref, --old and --new", hint="or name a branch with --branch")
     return commit_head(session.repo, name).commit

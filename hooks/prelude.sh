@@ -19,10 +19,10 @@ fi
 
 # The protected patterns; the last line counts them, so that a list cut short is never believed.
 list='' count=0 whole=''
-if [ -r "$dir/git-evals/protected" ]; then
+if [ -f "$dir/git-evals/protected" ]; then
     while read -r line || [ -n "$line" ]; do
         case $line in
-        "# end $count") whole=yes ;;
+        "# end $count") [ "$count" -eq 0 ] || whole=yes ;;
         '' | '#'*) ;;
         *) list="$list $line" count=$((count + 1)) whole='' ;;
         esac
@@ -48,8 +48,17 @@ protected() {
 # Ask git-evals; whatever is not its yes or no refuses, with the way to repair it.
 ask() {
     if [ -x "$python" ]; then
-        "$python" -I -S -c 'import gc, sys; gc.disable(); sys.path += sys.argv.pop(1).split(":"); from gitevals.hook import main; main()' \
-            "$modules" "$@"
+        "$python" -I -S -c '
+import gc, sys
+gc.disable()
+sys.path += sys.argv.pop(1).split(":")
+try:
+    from gitevals.hook import main
+    main()
+except Exception as error:
+    sys.stderr.write("git-evals: %s: %s\n" % (type(error).__name__, error))
+    sys.exit(3)
+' "$modules" "$@"
         status=$?
         case $status in
         0 | 1) return $status ;;

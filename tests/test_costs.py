@@ -68,7 +68,8 @@ def _ledger(ref: str, path: str, content: str) -> str:
 
 # Names that are asked of cat-file are logged before it gets them: whoever has its answer can read the log.
 _GIT = """#!/bin/sh
-for verb in "$@"; do case $verb in -*) ;; *) break ;; esac; done
+skip=
+for verb in "$@"; do case $skip$verb in +*) skip= ;; -c) skip=+ ;; -*) ;; *) break ;; esac; done
 echo "$verb" >>{programs}/git.log
 case $verb in
 cat-file) while IFS= read -r name; do echo "$name" >>{programs}/objects.log; echo "$name"; done | {program} "$@" ;;

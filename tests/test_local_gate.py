@@ -98,9 +98,8 @@ def _perform(place: Place, commands: tuple[tuple[str, ...], ...]) -> "subprocess
 
 def _undo(place: Place, said: str, main: str) -> None:
     for undo in _printed("undo", said):
-        words = shlex.split(undo)
-        assert words[0] == "git"
-        place.git(*words[1:])
+        done = place.attempt("sh", "-ec", undo)
+        assert done.returncode == 0, f"{undo}: {done.stderr.decode()}"
     if place.attempt("git", "symbolic-ref", "-q", "HEAD").returncode != 0:
         place.git("switch", "-q", "main")
     if "commit" not in said:

@@ -67,6 +67,10 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        say(f"git-evals: {line(str(place))}{error.strerror}", "hint: look at the permissions and the space there")
+        sys.exit(3)
     except Exception as error:
         sys.exit(_bug(error))
 

@@ -9,7 +9,7 @@ from gitevals.cli.output import Progress, data, document, say, width
 from gitevals.contracts import freezing
 from gitevals.contracts.reading import BaseConfig, config_at, content, standing, task_at
 from gitevals.contracts.spent import deliveries
-from gitevals.errors import BadInput, Refused
+from gitevals.errors import BadInput, EvalsError, Refused
 from gitevals.evaluate.run import Change, Manner, examine, run, verification_alone
 from gitevals.evidence.reading import Evidence
 from gitevals.git import history, refs
@@ -23,7 +23,7 @@ from gitevals.report import documents
 from gitevals.report import evaluation as evaluation_report
 from gitevals.report.text import line, plain, short
 from gitevals.session import Session, session
-from gitevals.status import newest, of_task, tries
+from gitevals.status import TaskStatus, newest, of_task, tries, unreadable
 from gitevals.targets import Head, Target, branch_head, commit_head, target
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id.")]
@@ -217,13 +217,23 @@ def status(
         known = evidence.tasks() if subject is None else [subject]
         if subject is not None and subject not in evidence.tasks() and history.commit_of(here.repo, subject):
             known = sorted({stored.evaluation.task for stored in _on(here, evidence, subject)} - {""})
-        found = [of_task(here, aim, check_task_id(task)) for task in known]
+        found = [_standing(here, aim, task, alone=subject is not None) for task in known]
         if as_json:
             document(documents.status(found))
         else:
             data(contract_report.status(found, width()))
         evidence.evaluations([row.subject for row in found if row.subject])
         _report_faults(evidence)
+
+
+def _standing(here: Session, aim: Target, task: str, *, alone: bool) -> TaskStatus:
+    """How one task stands; among others, one that cannot be read is shown as such and hides none."""
+    try:
+        return of_task(here, aim, check_task_id(task))
+    except EvalsError as error:
+        if alone:
+            raise
+        return unreadable(aim, task, error.message)
 
 
 def _on(here: Session, evidence: Evidence, name: str) -> list[Stored]:

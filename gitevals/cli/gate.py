@@ -11,14 +11,13 @@ from gitevals.cli.evidence import AtCommit, Branch, Into, Json, aimed, head
 from gitevals.cli.output import Progress, data, document, say, width
 from gitevals.errors import BadInput
 from gitevals.evaluate.run import Manner
-from gitevals.git import refs
 from gitevals.model.task import check_task_id
 from gitevals.report import contract as contract_report
 from gitevals.report import decision as words
 from gitevals.report import documents
 from gitevals.report.text import line, short
 from gitevals.session import session
-from gitevals.targets import branch_head, commit_head
+from gitevals.targets import branch_head, branch_tip, commit_head
 
 
 def register(app: typer.Typer) -> None:
@@ -44,6 +43,8 @@ def verify(
     Example: git evals verify --task 42 --branch task/42
     """
     by_hand = bool(ref or old or new)
+    if by_hand and not (ref and old and new):
+        raise BadInput("a movement needs --ref, --old and --new", hint="or name the change with --branch")
     if by_hand and (branch or commit or task or into):
         raise BadInput("--ref, --old and --new stand alone", hint="or name the change with --branch")
     with session() as here:
@@ -122,9 +123,8 @@ def audit(
     Example: git evals audit main
     """
     with session() as here:
-        aim = aimed(here, ref)
-        tip = refs.values(here.repo, aim.ref).get(aim.ref, aim.tip)
-        found = audits.audit(here, aim.ref, tip, commit_head(here.repo, since).commit if since else None)
+        name, tip = branch_tip(here.repo, here.objects, ref)
+        found = audits.audit(here, name, tip, commit_head(here.repo, since).commit if since else None)
         if as_json:
             document(documents.audit(found))
         else:

@@ -1,5 +1,6 @@
 """Where commands print: data on stdout, everything else on stderr."""
 
+import contextlib
 import shutil
 import sys
 from collections.abc import Iterable
@@ -12,21 +13,26 @@ from gitevals.report.text import line, plain, words
 def data(lines: Iterable[str]) -> None:
     """Print what was asked for, one line an entry; whatever a record put into it acts on no terminal."""
     text = "".join(plain(entry.replace("\n", "\\n")) + "\n" for entry in lines)
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    sys.stdout.flush()
+    _out(text.encode("utf-8", "replace"))
 
 
 def document(value: object) -> None:
     """Print one JSON document."""
-    sys.stdout.buffer.write(encoded(value))
-    sys.stdout.flush()
+    _out(encoded(value))
+
+
+def _out(content: bytes) -> None:
+    """Write to stdout; where it is closed, nobody asked for the data."""
+    if sys.stdout is not None:
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
 
 
 def say(*lines: str) -> None:
     """Say something beside the data."""
-    for entry in lines:
-        sys.stderr.write(f"{entry}\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError, AttributeError):  # stderr may be closed or full: no reason to do less
+        sys.stderr.write("".join(f"{entry}\n" for entry in lines))
+        sys.stderr.flush()
 
 
 def width() -> int:
@@ -39,7 +45,7 @@ class Progress:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._live = sys.stderr.isatty() and not quiet
+        self._live = not quiet and sys.stderr is not None and sys.stderr.isatty()
 
     def __call__(self, happening: Happening) -> None:
         """Tell of one happening."""

@@ -1,6 +1,7 @@
 """Contracts: what a base says a task's examination is, what was frozen, and how the two stand to each other."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,10 @@ import msgspec
 from gitevals import __version__, cache
 from gitevals.config import PATH, Config
 from gitevals.config import parse as parse_config
-from gitevals.errors import BadInput
+from gitevals.errors import BadInput, ConfigInvalid, ObjectMissing
 from gitevals.evidence.reading import Evidence, Frozen
-from gitevals.git.objects import Objects, read
+from gitevals.git import trees
+from gitevals.git.objects import Objects, read, require
 from gitevals.git.repo import Repo
 from gitevals.model import contract as contracts
 from gitevals.model.contract import Contract, Criterion
@@ -42,10 +44,18 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def config_at(repo: Repo, objects: Objects, commit: str) -> BaseConfig | None:
-    """The configuration in ``commit``, or None where it has none; raises `ConfigInvalid` if it does not parse."""
+    """The configuration in ``commit``, or None where it has none.
+
+    Raises `ConfigInvalid` if it does not parse and `ObjectMissing` if it cannot be told whether there is one.
+    """
     found = read(objects, f"{commit}:{PATH}")
-    if found is None or found.kind != "blob":
+    if found is None:
+        root = require(objects, f"{commit}:")
+        if any(entry.name == PATH for entry in trees.parse(root.body, len(root.id) // 2)):
+            raise ObjectMissing(f"{PATH} of {commit[:12]} is missing", hint="fetch it again, or look with `git fsck`")
         return None
+    if found.kind != "blob":
+        raise ConfigInvalid(f"{PATH} is not a file", hint=f"make {PATH} a file")
     return BaseConfig(commit=commit, blob=found.id, config=_cached_config(repo, found.id, found.body))
 
 
@@ -125,7 +135,7 @@ def digest_at(repo: Repo, objects: Objects, base: BaseConfig, task: str) -> str:
     text = found.id if found is not None else "none"
     key = hashlib.sha256("\0".join((READING, base.blob, text, task)).encode()).hexdigest()
     kept = cache.get(repo.common_dir, "content", key)
-    if kept is not None and len(kept) == 64 and kept.isalnum():
+    if kept is not None and re.fullmatch(rb"[0-9a-f]{64}", kept):
         return kept.decode()
     digest = contracts.digest(content(base.config, task_at(objects, base, task)[0]))
     cache.put(repo.common_dir, "content", key, digest.encode())

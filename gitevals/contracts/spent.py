@@ -1,13 +1,16 @@
 """Whether a contract was delivered already: a passing evaluation of it covers a step of the target's history."""
 
+import hashlib
+import re
 from collections.abc import Sequence
 
-from gitevals.contracts.reading import BaseConfig
+from gitevals import cache
+from gitevals.contracts.reading import READING, BaseConfig
 from gitevals.evidence.reading import Evidence, Frozen
 from gitevals.git import history
 from gitevals.git.objects import Objects, read
 from gitevals.git.repo import Repo
-from gitevals.model.movement import Commit, Span, covers
+from gitevals.model.movement import Commit, ends_at
 from gitevals.model.result import Result
 
 
@@ -19,22 +22,43 @@ def deliveries(repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, froze
     bases = {entry.freeze.base for entry in frozen}
     if not frozen or bases == {base.commit}:
         return ()
-    task, digest = frozen[0].freeze.task, frozen[0].freeze.digest
-    chain = _since(repo, evidence.objects, base.commit, sorted(bases))
-    delivered = []
-    evidence.lines([commit.tree for commit in chain[1:]])  # asked for at once, not one by one
-    for end in range(1, len(chain)):
-        spans = [Span(ref=ref, old=old, new=chain[end]) for old in chain[:end]]
-        for stored in evidence.evaluations([chain[end].tree]):
-            found = stored.evaluation
-            if (found.task, found.contract, found.weight) == (task, digest, Result.PASSED) and any(
-                covers(found, span, base.config.repository) for span in spans
-            ):
-                delivered.append(chain[end].id)
+    task = frozen[0].freeze.task
+    delivered = _remembered(repo, evidence, base, ref, frozen)
     if not delivered:
         return ()
     lifted = {name for event in evidence.reopens(task) for name in event.deliveries}
-    return tuple(name for name in dict.fromkeys(delivered) if name not in lifted)
+    return tuple(name for name in delivered if name not in lifted)
+
+
+def _remembered(
+    repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, frozen: Sequence[Frozen]
+) -> tuple[str, ...]:
+    """`_delivered`, kept for as long as neither the ref nor any ledger moves."""
+    known = [base.commit, base.config.repository, ref, *(f"{entry.id}" for entry in frozen)]
+    tips = [f"{name} {tip}" for name, tip in sorted(evidence.ledgers.notes.items())]
+    key = hashlib.sha256("\0".join((READING, *known, *tips)).encode("utf-8", "surrogateescape")).hexdigest()
+    kept = cache.get(repo.common_dir, "spent", key)
+    if kept is not None and re.fullmatch(rb"(?:[0-9a-f]{40,64}\n)*", kept):
+        return tuple(kept.decode().split())
+    found = _delivered(repo, evidence, base, ref, frozen)
+    cache.put(repo.common_dir, "spent", key, "".join(f"{name}\n" for name in found).encode())
+    return found
+
+
+def _delivered(repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, frozen: Sequence[Frozen]) -> tuple[str, ...]:
+    wanted = (frozen[0].freeze.task, frozen[0].freeze.digest, Result.PASSED)
+    chain = _since(repo, evidence.objects, base.commit, sorted({entry.freeze.base for entry in frozen}))
+    evidence.lines([commit.tree for commit in chain[1:]])  # asked for at once, not one by one
+    ids, trees, found = {commit.id for commit in chain[:1]}, {commit.tree for commit in chain[:1]}, []
+    for commit in chain[1:]:
+        for stored in evidence.evaluations([commit.tree]):
+            told = stored.evaluation
+            based = told.subject.base in ids or told.subject.base_tree in trees
+            if (told.task, told.contract, told.weight) == wanted and based:
+                found += [commit.id] if ends_at(told, ref, commit, base.config.repository) else []
+        ids.add(commit.id)
+        trees.add(commit.tree)
+    return tuple(dict.fromkeys(found))
 
 
 def _since(repo: Repo, objects: Objects, tip: str, bases: Sequence[str]) -> tuple[Commit, ...]:

@@ -28,7 +28,10 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
 def log_arguments(*ranges: str, trailer: str) -> tuple[str, ...]:
     """The arguments of the `git log` whose output `parse_log` reads."""
     fields = f"%m%H%x00%T%x00%P%x00%(trailers:key={trailer},valueonly,unfold,separator=%x01)"
-    return ("log", "-z", "--no-show-signature", "--no-color", f"--format={fields}", *ranges, "--")
+    # What counts as a trailer must not hang on anybody's configuration.
+    settled = ("-c", "trailer.separators=:", "-c", "core.commentChar=#")
+    return (*settled, "log", "-z", "--no-show-signature", "--no-color", "--encoding=UTF-8", f"--format={fields}",
+            *ranges, "--")  # fmt: skip
 
 
 def start_divergence(repo: Repo, old: str, new: str, *, trailer: str) -> Started:
@@ -92,10 +95,11 @@ def not_contained(repo: Repo, new: str, excluded: Sequence[str]) -> frozenset[st
     return frozenset(repo.text("rev-list", new, "--not", *excluded, "--").split())
 
 
-def changed_paths(repo: Repo, old: str, new: str) -> tuple[str, ...]:
-    """The paths in which the trees of two commits differ; renames count as both."""
-    output = repo.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new).stdout
-    return tuple(path for path in output.decode("utf-8", "surrogateescape").split("\0") if path)
+def changed_paths(repo: Repo, old: str, new: str) -> dict[str, str]:
+    """The paths in which the trees of two commits differ, submodules too, each with its new mode (zeros: removed)."""
+    asked = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", old, new)
+    fields = repo.run(*asked).stdout.decode("utf-8", "surrogateescape").split("\0")
+    return {path: told.split()[1] for told, path in zip(fields[::2], fields[1::2], strict=False) if path}
 
 
 def commit_of(repo: Repo, name: str) -> str | None:

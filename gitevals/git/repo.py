@@ -37,6 +37,7 @@ _ALWAYS = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_GRAFT_FILE": os.devnull,
     "LC_ALL": "C",
 }
 
@@ -96,21 +97,13 @@ def discover(directory: str | None = None, inherited: Mapping[str, str] | None =
     """The repository around ``directory`` (default: here, honouring ``GIT_DIR``); checks git's age."""
     outer = dict(os.environ if inherited is None else inherited)
     check_version(environment(outer))
-    asked = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-object-format", "--is-inside-work-tree")
+    asked = ("--git-dir", "--git-common-dir", "--show-object-format", "--is-inside-work-tree")
     env = environment(outer) | {name: outer[name] for name in ("GIT_DIR", "GIT_WORK_TREE") if name in outer}
     try:
-        lines = (
-            run.run(["rev-parse", *asked], env=env, cwd=directory)
-            .stdout.decode("utf-8", "surrogateescape")
-            .splitlines()
-        )
+        git_dir, common_dir, object_format, inside = (_asked(env, directory, name) for name in asked)
     except GitFailed as error:
         raise _no_repository(error) from error
-    git_dir, common_dir, object_format, inside = lines
-    worktree = None
-    if inside == "true":
-        top = run.run(["rev-parse", "--path-format=absolute", "--show-toplevel"], env=env, cwd=directory)
-        worktree = top.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+    worktree = _asked(env, directory, "--show-toplevel") if inside == "true" else None
     return Repo(
         git_dir=git_dir,
         common_dir=common_dir,
@@ -118,6 +111,12 @@ def discover(directory: str | None = None, inherited: Mapping[str, str] | None =
         object_format=object_format,
         env=environment(outer),
     )
+
+
+def _asked(env: Mapping[str, str], directory: str | None, name: str) -> str:
+    """One answer of rev-parse, asked alone: a path may hold line ends."""
+    told = run.run(["rev-parse", "--path-format=absolute", name], env=env, cwd=directory).stdout
+    return told.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
 def _no_repository(error: GitFailed) -> Exception:

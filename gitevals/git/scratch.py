@@ -140,6 +140,18 @@ def _make(repo: Repo, root: str) -> Scratch:
     return Scratch(root=root, worktree=worktree, watch_dir=watch_dir, commit="", repo=inner, watch=watch, env=env)
 
 
+def apart(repo: Repo, place: str) -> Repo:
+    """A git directory in the empty ``place`` that reads the objects of ``repo`` and knows nothing else of it."""
+    root = os.path.join(place, "apart")
+    env = _sealed(repo.env)
+    run.run(["init", "-q", "--bare", "--template=", f"--object-format={repo.object_format}", root], env=env, cwd=place)
+    os.makedirs(os.path.join(root, "objects", "info"), exist_ok=True)
+    _write(os.path.join(root, "objects", "info", "alternates"), _lines(_object_stores(repo)))
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copyfile(os.path.join(repo.common_dir, "shallow"), os.path.join(root, "shallow"))
+    return Repo(git_dir=root, common_dir=root, worktree=None, object_format=repo.object_format, env=env)
+
+
 def _make_watch(git_dir: str, watch_dir: str, stores: list[str]) -> None:
     for name in ("refs", "objects/info"):
         os.makedirs(os.path.join(watch_dir, name))

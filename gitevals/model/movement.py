@@ -22,6 +22,13 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     new: Commit
 
 
+def ends_at(evaluation: Evaluation, ref: str, new: Commit, repository: str) -> bool:
+    """Whether ``evaluation`` is about a movement of ``ref`` to ``new``, from wherever: all of `covers` but the base."""
+    subject = evaluation.subject
+    about = subject.ref == ref and subject.repository == repository and subject.tree == new.tree
+    return about and (new.id in subject.heads or len(new.parents) == 1 or new.parents[1:] == subject.heads)
+
+
 def same_key(evaluation: Evaluation, span: Span, repository: str) -> bool:
     """Whether ``evaluation`` is about this tree on this base (or on a base of the same tree), for this ref."""
     subject = evaluation.subject
@@ -35,10 +42,7 @@ def same_key(evaluation: Evaluation, span: Span, repository: str) -> bool:
 
 def covers(evaluation: Evaluation, span: Span, repository: str) -> bool:
     """Whether ``evaluation`` is about this span: the same key, and further parents are the evidenced heads in order."""
-    if not same_key(evaluation, span, repository):
-        return False
-    heads, further = evaluation.subject.heads, span.new.parents[1:]
-    return span.new.id in heads or len(span.new.parents) == 1 or further == heads
+    return same_key(evaluation, span, repository) and ends_at(evaluation, span.ref, span.new, repository)
 
 
 def deciding(evaluations: list[Stored], group: list[Stored]) -> list[Stored]:

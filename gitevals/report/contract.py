@@ -66,6 +66,9 @@ def audit(found: Audit, width: int) -> list[str]:
             said.append(f"{row.verdict}: {short(row.commit)} on {short(row.old)}")
             for reason in row.reasons:
                 said += _wrapped("  - ", line(reason.message), width)
+    freed = [row for row in found.rows if row.verdict is Verdict.UNPROTECTED]
+    if freed:
+        said.append(f"unprotected: {len(freed)} movement(s) without configuration, from {short(freed[0].commit)}")
     counts = {verdict: sum(row.verdict is verdict for row in found.rows) for verdict in Verdict}
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count) or "none"
     verdict = "clean" if found.clean else "not clean"
