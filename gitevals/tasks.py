@@ -11,6 +11,7 @@ import msgspec
 from gitevals.errors import BadInput
 from gitevals.model.contract import CRITERIA_LIMIT
 from gitevals.model.task import check_task_id
+from gitevals.model.task import quoted as shown
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
