@@ -9,12 +9,14 @@ from gitevals import gate, verify
 from gitevals.config import PATH
 from gitevals.contracts.reading import BaseConfig, config_at
 from gitevals.errors import ConfigInvalid
-from gitevals.gate import Grounds, Movement, commit_of, evidenced_starts, judge_span
+from gitevals.gate import evidenced_starts
 from gitevals.git import history
 from gitevals.model.contract import Mode
-from gitevals.model.decision import Code, Decision, Reason, reason
+from gitevals.model.decision import Decision
 from gitevals.model.movement import Commit, Span
+from gitevals.model.reason import Code, Reason, reason
 from gitevals.session import Session
+from gitevals.spans import TRAILER, Grounds, Movement, commit_of, judge_span
 
 
 class Verdict(StrEnum):
@@ -55,7 +57,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 def audit(session: Session, ref: str, tip: str, since: str | None) -> Audit:
     """Judge each step of ``ref`` by its own base's configuration, its contracts as they ever were frozen."""
     grounds = msgspec.structs.replace(verify.grounds(session, frozen_ever=True, also=ref), copies={})
-    entries = history.log(session.repo, tip, trailer=gate.TRAILER)
+    entries = history.log(session.repo, tip, trailer=TRAILER)
     by_id = {entry.id: entry for entry in entries}
     chain = _first_parents(by_id, tip)
     start = _enrolment(grounds, chain)

@@ -5,64 +5,19 @@ from collections.abc import Sequence
 import msgspec
 
 from gitevals import protection
-from gitevals.config import PATH, Config, Untasked, Verification
-from gitevals.contracts.reading import BaseConfig, config_at, digest_at, standing, task_path
-from gitevals.contracts.spent import deliveries
-from gitevals.errors import ConfigInvalid, EvalsError, GitFailed, ObjectMissing
-from gitevals.evidence.reading import Evidence
+from gitevals.config import PATH
+from gitevals.contracts.reading import BaseConfig, config_at
+from gitevals.errors import ConfigInvalid, GitFailed, ObjectMissing
 from gitevals.git import history
-from gitevals.git.objects import Objects, read
-from gitevals.git.repo import Repo
+from gitevals.git.objects import read
 from gitevals.git.run import Started
 from gitevals.model.contract import Mode
 from gitevals.model.decision import (
-    RULES,
-    Code,
-    ContractState,
     Decision,
-    Facts,
-    Policy,
-    TaskFacts,
-    decide,
-    reason,
 )
-from gitevals.model.evaluation import Stored
-from gitevals.model.movement import Commit, Span, covers
-from gitevals.model.task import check_task_id
-
-TRAILER = "Task"
-NEAR_LIMIT = 64  # commits of a movement whose notes are searched for a nearest evaluation
-
-
-class Grounds(msgspec.Struct, frozen=True, kw_only=True):
-    """What decisions in one repository are made from.
-
-    ``protected`` maps protected refs to their tips, ``copies`` to the authority's copy of them, where there is one.
-    ``catching_up`` lets a local ref follow that copy; ``frozen_ever`` takes a contract that was superseded later.
-    """
-
-    repo: Repo
-    objects: Objects
-    evidence: Evidence
-    protected: dict[str, str]
-    copies: dict[str, str] = {}
-    frozen_ever: bool = False
-    catching_up: bool = False
-
-
-class Movement(msgspec.Struct, frozen=True, kw_only=True):
-    """A ref that is asked to move; ids are full, zeros stand for "no commit".
-
-    ``source`` is the branch that is being brought in, where it is known; ``into`` the option that names the target;
-    ``tasks`` what its trailers will name, where there is no commit yet that bears them.
-    """
-
-    ref: str
-    old: str
-    new: str
-    source: str = ""
-    into: str = ""
-    tasks: tuple[str, ...] = ()
+from gitevals.model.movement import Commit, Span
+from gitevals.model.reason import RULES, Code, reason
+from gitevals.spans import TRAILER, Grounds, Movement, commit_of, judge_span
 
 
 def judge(grounds: Grounds, movement: Movement, started: Started | None = None) -> Decision:
@@ -217,11 +172,6 @@ def _chain(grounds: Grounds, movement: Movement, apart: history.Divergence) -> t
     return (old, *reversed(links)) if name == movement.old else (old, links[0])
 
 
-def commit_of(entry: history.Entry) -> Commit:
-    """A log's entry as the gate sees it."""
-    return Commit(id=entry.id, tree=entry.tree, parents=entry.parents, tasks=entry.trailers)
-
-
 def _tree(grounds: Grounds, commit: str) -> str:
     found = read(grounds.objects, f"{commit}:")
     return found.id if found is not None else ""
@@ -257,29 +207,6 @@ def evidenced_starts(grounds: Grounds, ref: str, chain: Sequence[Commit], end: i
     return {position for position in range(end) if chain[position].id in bases}
 
 
-def judge_span(
-    grounds: Grounds, movement: Movement, base: BaseConfig, span: Span, entries: Sequence[history.Entry]
-) -> Decision:
-    """The decision on one span, whose commits are ``entries``; what only a refusal needs is gathered only after one."""
-    new = span.new
-    problem, privileged = _configuration(grounds, base, new)
-    evaluations = grounds.evidence.evaluations([new.tree])
-    tasks, from_trailers = _tasks(grounds, movement, base, span, entries, evaluations)
-    facts = Facts(
-        span=span,
-        policy=policy_of(base.config),
-        tasks=tuple(task_facts(grounds, base, span.ref, task) for task in tasks),
-        evaluations=tuple(evaluations),
-        privileged=(*privileged, *_altered_texts(grounds, base, new, tasks)),
-        config_problem=problem,
-        into=movement.into,
-    )
-    decision = decide(facts)
-    if not decision.reasons:
-        return decision
-    return decide(_nearer(grounds, movement, base, facts, entries, exemptible=not from_trailers))
-
-
 def _between(ahead: Sequence[history.Entry], span: Span) -> tuple[history.Entry, ...]:
     """The commits of ``ahead`` that are reachable from the span's end and not from its start."""
     by_id = {entry.id: entry for entry in ahead}
@@ -296,149 +223,3 @@ def _reached(by_id: dict[str, history.Entry], start: str) -> list[str]:
             seen[name] = None
             waiting.extend(by_id[name].parents)
     return list(seen)
-
-
-def policy_of(config: Config) -> Policy:
-    """What ``config`` demands of a movement."""
-    return Policy(
-        mode=config.mode,
-        repository=config.repository,
-        untasked_refuses=config.untasked is Untasked.REFUSE,
-        untasked_verifies=config.untasked is Untasked.VERIFY,
-        verification_required=config.verification is Verification.REQUIRED,
-        verification_digest=config.verification_digest,
-        verification_count=len(config.verify),
-    )
-
-
-def _configuration(grounds: Grounds, base: BaseConfig, new: Commit) -> tuple[str, tuple[str, ...]]:
-    """Why the new tip's configuration is unusable ("" if it is not), and what to say loudly of a change of it."""
-    found = read(grounds.objects, f"{new.id}:{PATH}")
-    if found is not None and found.id == base.blob:
-        return "", ()
-    try:
-        if config_at(grounds.repo, grounds.objects, new.id) is None:
-            return "", (f"{PATH} is removed: the branch will no longer be protected; judged by {base.commit[:12]}'s",)
-    except (ConfigInvalid, ObjectMissing) as error:
-        return error.message, ()
-    return "", (f"{PATH} is changed by this movement; it is judged by the version of {base.commit[:12]}",)
-
-
-def _altered_texts(grounds: Grounds, base: BaseConfig, new: Commit, tasks: Sequence[str]) -> tuple[str, ...]:
-    if base.config.task_path is None:
-        return ()
-    said = []
-    for task in tasks:
-        path = task_path(base.config, task)
-        before, after = grounds.objects.read_many([f"{base.commit}:{path}", f"{new.id}:{path}"])
-        if before is not None and (after is None or after.id != before.id):
-            said.append(f"{path} is changed by this movement; task {task} is judged by the text of {base.commit[:12]}")
-    return tuple(said)
-
-
-def _tasks(
-    grounds: Grounds,
-    movement: Movement,
-    base: BaseConfig,
-    span: Span,
-    entries: Sequence[history.Entry],
-    evaluations: Sequence[Stored],
-) -> tuple[tuple[str, ...], bool]:
-    """The tasks of a span, and whether trailers named them: else matching evidence does, else the branch's name."""
-    named = movement.tasks or trailers_of(grounds, movement, entries)
-    if named:
-        return named, True
-    repository = base.config.repository
-    matching = [stored.evaluation for stored in evaluations if covers(stored.evaluation, span, repository)]
-    by_evidence = tuple(sorted({evaluation.task for evaluation in matching if evaluation.task}))
-    if by_evidence:
-        return by_evidence, False
-    by_branch = task_of_branch(base.config, movement.source)
-    return ((by_branch,) if by_branch else ()), False
-
-
-def trailers_of(grounds: Grounds, movement: Movement, entries: Sequence[history.Entry]) -> tuple[str, ...]:
-    """The tasks that trailers name, of commits that no other protected ref contains."""
-    bearing = [entry for entry in entries if entry.trailers]
-    elsewhere = [tip for ref, tip in {**grounds.protected, **grounds.copies}.items() if ref != movement.ref]
-    copy = grounds.copies.get(movement.ref)
-    excluded = [tip for tip in (*elsewhere, *([copy] if copy else [])) if tip != movement.old]
-    if bearing and excluded:
-        counted = history.not_contained(grounds.repo, movement.new, excluded)
-        bearing = [entry for entry in bearing if entry.id in counted]
-    return tuple(sorted({value for entry in bearing for value in entry.trailers}))
-
-
-def task_of_branch(config: Config, branch: str) -> str:
-    """The task that a branch's name stands for under the ``branches:`` pattern, or ""."""
-    if not config.branches or not branch:
-        return ""
-    before, after = config.branches.split("{task}")
-    fits = branch.startswith(before) and branch.endswith(after) and len(branch) > len(before) + len(after)
-    return branch[len(before) : len(branch) - len(after)] if fits else ""
-
-
-def task_facts(grounds: Grounds, base: BaseConfig, ref: str, task: str) -> TaskFacts:
-    """How ``task`` and its contract stand on ``base``, the tip of ``ref``."""
-    try:
-        digest = digest_at(grounds.repo, grounds.objects, base, check_task_id(task))
-    except EvalsError as error:
-        return TaskFacts(task=task, state=ContractState.UNREADABLE, problem=error.message)
-    stands = standing(grounds.evidence, task, digest, base.config.repository)
-    state = stands.state
-    if grounds.frozen_ever and digest in {frozen.freeze.digest for frozen in stands.known}:
-        state = ContractState.FROZEN
-    spent = ""
-    if state is ContractState.FROZEN:
-        same = [frozen for frozen in stands.known if frozen.freeze.digest == digest]
-        spent = next(iter(deliveries(grounds.repo, grounds.evidence, base, ref, same)), "")
-    return TaskFacts(task=task, state=state, digest=digest, spent_by=spent)
-
-
-def _where(movement: Movement, new: Commit, config: Config, tasks: Sequence[str]) -> str:
-    """The options with which `run` evaluates the change."""
-    if movement.source and movement.source == (config.branches or "").replace("{task}", tasks[0] if tasks else ""):
-        return movement.into.strip()
-    import shlex  # hints are for a shell; what is allowed needs none
-
-    named = f"--branch {shlex.quote(movement.source)}" if movement.source else f"--commit {new.id[:12]}"
-    return f"{named}{movement.into}"
-
-
-def _nearer(
-    grounds: Grounds,
-    movement: Movement,
-    base: BaseConfig,
-    facts: Facts,
-    entries: Sequence[history.Entry],
-    *,
-    exemptible: bool,
-) -> Facts:
-    """``facts`` with what a refusal needs: evaluations near the change, tasks they name, and whether it is exempt."""
-    span = facts.span
-    near = [span.new.tree, span.new.id, *span.new.parents[1:], *(entry.id for entry in entries[:NEAR_LIMIT])]
-    evaluations = tuple(grounds.evidence.evaluations(near))
-    tasks = facts.tasks
-    if not tasks:
-        named = {
-            stored.evaluation.task
-            for stored in evaluations
-            if stored.evaluation.task and stored.evaluation.subject.ref == span.ref
-        }
-        tasks = tuple(task_facts(grounds, base, span.ref, task) for task in sorted(named))
-    from gitevals import undo  # what is allowed at once does not need it
-
-    exempt = undo.exemption(grounds.repo, grounds.objects, base, span) if exemptible else ""
-    where = _where(movement, span.new, base.config, [task.task for task in tasks])
-    likely = "TASK" if tasks or exempt else _likely_task(grounds, base.config, span)
-    return msgspec.structs.replace(
-        facts, evaluations=evaluations, tasks=tasks, exempt=exempt, where=where, likely_task=likely
-    )
-
-
-def _likely_task(grounds: Grounds, config: Config, span: Span) -> str:
-    """What the task is probably called: a branch with a task's name stands at what comes in."""
-    points = [f"--points-at={name}" for name in (span.new.id, *span.new.parents[1:])]
-    listed = grounds.repo.text("for-each-ref", "--format=%(refname:lstrip=2)", *points, protection.HEADS)
-    found = [task_of_branch(config, branch) for branch in listed.split("\n")]
-    return next((task for task in found if task), "TASK")

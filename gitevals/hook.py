@@ -12,10 +12,10 @@ from gitevals import gate, protection
 from gitevals.config import PATH
 from gitevals.errors import EvalsError
 from gitevals.evidence.reading import LEDGER_PATTERNS, Evidence, ledgers
-from gitevals.gate import Grounds, Movement
 from gitevals.git import history, plumbing, refs, repo
 from gitevals.git.run import Started
 from gitevals.model.decision import Decision
+from gitevals.spans import TRAILER, Grounds, Movement
 
 HEADS = "refs/heads/"
 
@@ -166,7 +166,7 @@ def _judge(
 def _start_log(here: repo.Repo, line: Asked, *, pushed: bool) -> Started | None:
     if not line.new.strip("0") or (pushed and not line.old.strip("0")):
         return None
-    return history.start_divergence(here, line.old if pushed else line.ref, line.new, trailer=gate.TRAILER)
+    return history.start_divergence(here, line.old if pushed else line.ref, line.new, trailer=TRAILER)
 
 
 def _of_line(grounds: Grounds, line: Asked, old: str, log: Started | None) -> Decision:

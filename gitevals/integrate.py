@@ -6,7 +6,8 @@ import msgspec
 
 from gitevals.errors import BadInput, GitFailed
 from gitevals.git.repo import Repo
-from gitevals.git.scratch import Scratch, merge, quoted
+from gitevals.git.scratch import Scratch, quoted
+from gitevals.git.scratch_merge import merge
 
 Strategy = Literal["none", "ort", "given"]
 

@@ -11,7 +11,6 @@ from gitevals import gate, integrate, verify
 from gitevals.errors import BadInput, GitFailed, Refused
 from gitevals.evaluate.assemble import Examined
 from gitevals.evaluate.run import Change, Manner, examine, run, verification_alone
-from gitevals.gate import Movement
 from gitevals.git import history, refs
 from gitevals.git import run as git
 from gitevals.git import scratch as scratches
@@ -21,6 +20,7 @@ from gitevals.model.contract import Mode
 from gitevals.model.decision import Decision
 from gitevals.model.evaluation import Stored
 from gitevals.session import Session
+from gitevals.spans import TRAILER, Movement, task_of_branch, trailers_of
 from gitevals.targets import Head, Target
 
 HEADS = "refs/heads/"
@@ -93,10 +93,10 @@ def merge(session: Session, wish: Wish, manner: Manner) -> Merged:
 
 def _named(session: Session, wish: Wish) -> tuple[str, ...]:
     """The tasks of a change: its commits' trailers, else its branch's name."""
-    apart = history.divergence(session.repo, wish.target.tip, wish.head.commit, trailer=gate.TRAILER)
+    apart = history.divergence(session.repo, wish.target.tip, wish.head.commit, trailer=TRAILER)
     movement = Movement(ref=wish.target.ref, old=wish.target.tip, new=wish.head.commit)
-    named = gate.trailers_of(verify.grounds(session, also=wish.target.ref), movement, apart.ahead)
-    by_branch = gate.task_of_branch(wish.target.base.config, wish.head.branch or "")
+    named = trailers_of(verify.grounds(session, also=wish.target.ref), movement, apart.ahead)
+    by_branch = task_of_branch(wish.target.base.config, wish.head.branch or "")
     return named or ((by_branch,) if by_branch else ())
 
 
@@ -176,7 +176,7 @@ def _message(session: Session, wish: Wish) -> str:
     usual = (
         f"Squash branch '{name}' into {short}" if wish.shape is Shape.SQUASH else f"Merge branch '{name}' into {short}"
     )
-    trailers = [option for task in wish.tasks for option in ("--trailer", f"{gate.TRAILER}: {task}")]
+    trailers = [option for task in wish.tasks for option in ("--trailer", f"{TRAILER}: {task}")]
     arguments = ("interpret-trailers", "--if-exists=addIfDifferent", *trailers)
     done = session.repo.run(*arguments, stdin=os.fsencode(f"{wish.message or usual}\n"))
     return os.fsdecode(done.stdout)

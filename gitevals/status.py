@@ -9,9 +9,10 @@ from gitevals.contracts.reading import digest_at, standing, task_at
 from gitevals.errors import BadInput, EvalsError
 from gitevals.evidence.reading import Evidence
 from gitevals.git import refs
-from gitevals.model.decision import Code, Decision
+from gitevals.model.decision import Decision
 from gitevals.model.evaluation import Evaluation, Stored
 from gitevals.model.movement import deciding
+from gitevals.model.reason import Code
 from gitevals.session import Session
 from gitevals.targets import Head, Target
 

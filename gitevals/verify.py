@@ -10,13 +10,14 @@ from gitevals import gate, integrate, protection
 from gitevals.authority import copies
 from gitevals.errors import BadInput
 from gitevals.evidence.reading import Evidence
-from gitevals.gate import Grounds, Movement
 from gitevals.git import refs
 from gitevals.git import scratch as scratches
 from gitevals.git.plumbing import PlumbingObjects
 from gitevals.git.repo import Repo
-from gitevals.model.decision import Code, Decision, Reason, Severity
+from gitevals.model.decision import Decision
+from gitevals.model.reason import Code, Reason, Severity
 from gitevals.session import Session
+from gitevals.spans import Grounds, Movement
 from gitevals.targets import Head, Target
 
 

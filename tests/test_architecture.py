@@ -10,8 +10,8 @@ PACKAGE = Path(__file__).parents[1] / "gitevals"
 # A module imports only what stands above it (or beside it in its own folder).
 ORDER = (
     "__init__", "errors", "model", "git", "supervise", "process", "cache", "yamltree", "tasks", "config", "evidence",
-    "contracts", "authority", "protection", "targets", "session", "integrate", "evaluate", "undo", "gate", "verify",
-    "merge", "audit", "status", "recovery", "install", "demo", "report", "hook", "cli", "__main__",
+    "contracts", "authority", "protection", "targets", "session", "integrate", "evaluate", "undo", "spans", "gate",
+    "verify", "merge", "audit", "status", "recovery", "install", "demo", "report", "hook", "cli", "__main__",
 )  # fmt: skip
 
 DOORS = {

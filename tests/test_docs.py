@@ -15,8 +15,8 @@ from gitevals import config, tasks
 from gitevals.cli.app import app
 from gitevals.evidence import reading
 from gitevals.model.contract import Contract, Mode
-from gitevals.model.decision import RULES
 from gitevals.model.evaluation import Evaluation, Freeze, Reopen
+from gitevals.model.reason import RULES
 from tests.test_architecture import ORDER
 
 ROOT = Path(__file__).parents[1]

@@ -1,20 +1,16 @@
-"""Contracts and evidence: contract, freeze, reopen, run, status, report, show."""
+"""Evidence: run, status, report, show."""
 
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
+from gitevals.cli.options import AtCommit, Branch, Into, Json, Task, aimed, head, report_faults
 from gitevals.cli.output import Progress, data, document, say, width
-from gitevals.contracts import freezing
-from gitevals.contracts.reading import BaseConfig, config_at, content, standing, task_at
-from gitevals.contracts.spent import deliveries
-from gitevals.errors import BadInput, EvalsError, Refused
+from gitevals.errors import BadInput, EvalsError
 from gitevals.evaluate.run import Change, Manner, examine, run, verification_alone
 from gitevals.evidence.reading import Evidence
 from gitevals.git import history, refs
-from gitevals.model import contract as contracts
-from gitevals.model.decision import ContractState
 from gitevals.model.evaluation import Correlation, Stored
 from gitevals.model.result import Result, worst
 from gitevals.model.task import check_task_id
@@ -24,107 +20,15 @@ from gitevals.report import evaluation as evaluation_report
 from gitevals.report.text import line, plain, short
 from gitevals.session import Session, session
 from gitevals.status import TaskStatus, newest, of_task, tries, unreadable
-from gitevals.targets import Head, Target, branch_head, commit_head, target
-
-Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id.")]
-Into = Annotated[
-    str | None, typer.Option("--into", metavar="BRANCH", help="The target branch; default: the protected one.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Branch = Annotated[str | None, typer.Option("--branch", metavar="BRANCH", help="The branch that holds the change.")]
-AtCommit = Annotated[
-    str | None, typer.Option("--commit", metavar="COMMIT", help="The commit that is, or holds, the change.")
-]
+from gitevals.targets import Target, commit_head
 
 _EXITS = {Result.PASSED: 0, Result.FAILED: 1, Result.INCONCLUSIVE: 3, Result.NOT_RUN: 3}
 
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    for command in (contract, freeze, reopen, run_, status, report, show):
+    for command in (run_, status, report, show):
         app.command(name=command.__name__.rstrip("_"))(command)
-
-
-def contract(task: Task, into: Into = None, as_json: Json = False) -> None:
-    """Preview what `freeze` would capture; writes nothing.
-
-    Example: git evals contract 42
-    """
-    with session() as here:
-        aim = aimed(here, into)
-        read, _ = task_at(here.objects, aim.base, check_task_id(task))
-        frozen = content(aim.base.config, read)
-        stands = standing(here.evidence(), task, contracts.digest(frozen), aim.base.config.repository)
-        if as_json:
-            document(documents.contract(frozen, read.title, stands))
-        else:
-            data(contract_report.contract(frozen, read.title, stands, width()))
-
-
-def freeze(
-    task: Task,
-    from_: Annotated[
-        str | None, typer.Option("--from", metavar="REF", help="Read task and configuration there.")
-    ] = None,
-    into: Into = None,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for those who read the record.")] = "",
-    as_json: Json = False,
-) -> None:
-    """Freeze the task's contract as the target branch states it now.
-
-    Example: git evals freeze 42 --reason "wording agreed"
-    """
-    with session() as here:
-        aim = aimed(here, into)
-        base = aim.base if from_ is None else _base_at(here, from_)
-        read, text = task_at(here.objects, base, check_task_id(task))
-        frozen = content(base.config, read)
-        store = here.store(base.config.repository)
-        if base.commit != aim.base.commit and contracts.digest(frozen) != _digest_there(aim, here, task):
-            say(f"warning: {aim.ref} states another contract; this one will be out of date there")
-        before = freezing.freeze(store, frozen, text, base=aim.tip, reason=reason, actor=here.actor())
-        stands = standing(here.evidence(), task, contracts.digest(frozen), base.config.repository)
-        if as_json:
-            document(documents.contract(frozen, read.title, stands))
-        elif before.state is ContractState.FROZEN:
-            data([f"contract {short(stands.digest)} of task {line(task)} is frozen already"])
-        else:
-            data([f"froze contract {short(stands.digest)} of task {line(task)}: {len(frozen.criteria)} criteria"])
-
-
-def _digest_there(aim: Target, here: Session, task: str) -> str:
-    try:
-        return contracts.digest(content(aim.base.config, task_at(here.objects, aim.base, task)[0]))
-    except BadInput:
-        return ""
-
-
-def reopen(
-    task: Task,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it may be delivered again.")],
-    into: Into = None,
-) -> None:
-    """Let a delivered task be delivered again.
-
-    Example: git evals reopen 42 --reason "the fix was reverted"
-    """
-    with session() as here:
-        aim = aimed(here, into)
-        evidence = here.evidence()
-        delivered = _delivered(here, evidence, aim, check_task_id(task))
-        if not delivered:
-            raise Refused(f"task {task} was not delivered to {aim.ref}", hint="nothing has to be reopened")
-        freezing.reopen(here.store(aim.base.config.repository), task, delivered, reason=reason, actor=here.actor())
-        data([f"reopened task {line(task)}, delivered by {', '.join(short(name) for name in delivered)}"])
-
-
-def _delivered(here: Session, evidence: Evidence, aim: Target, task: str) -> tuple[str, ...]:
-    known = evidence.freezes(task)
-    found: dict[str, None] = {}
-    for digest in {entry.freeze.digest for entry in known}:
-        same = [entry for entry in known if entry.freeze.digest == digest]
-        found.update(dict.fromkeys(deliveries(here.repo, evidence, aim.base, aim.ref, same)))
-    return tuple(found)
 
 
 def run_(
@@ -171,33 +75,13 @@ def run_(
 def _print_evaluations(here: Session, found: Sequence[Stored], *, as_json: bool) -> None:
     evidence = here.evidence()
     shown = [(stored, tries(evidence, stored)) for stored in found]
-    _report_faults(evidence)
+    report_faults(evidence)
     if as_json:
         views = [documents.evaluation(stored, number) for stored, number in shown]
         document(views[0] if len(views) == 1 else views)
     else:
         data(entry for stored, number in shown for entry in evaluation_report.terminal(stored, number, width()))
     raise typer.Exit(_EXITS[worst([stored.evaluation.result for stored in found])])
-
-
-def head(here: Session, aim: Target, tasks: Sequence[str], branch: str | None, commit: str | None) -> Head:
-    """The change that was named: a branch, a commit, the task's own branch, or the branch that is checked out."""
-    if branch is not None and commit is not None:
-        raise BadInput("--branch and --commit exclude each other", hint="name one of them")
-    if commit is not None:
-        return commit_head(here.repo, commit)
-    if branch is not None:
-        return branch_head(here.repo, branch)
-    pattern = aim.base.config.branches
-    current = here.repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128)).removeprefix("refs/heads/")
-    named = pattern.replace("{task}", tasks[0]) if pattern and tasks else ""
-    if named and refs.values(here.repo, f"refs/heads/{named}"):
-        return branch_head(here.repo, named)
-    if current and f"refs/heads/{current}" != aim.ref:
-        return branch_head(here.repo, current)
-    raise BadInput(
-        f'there is no branch "{named}"' if named else "no change is named", hint="name it with --branch or --commit"
-    )
 
 
 def status(
@@ -223,7 +107,7 @@ def status(
         else:
             data(contract_report.status(found, width()))
         evidence.evaluations([row.subject for row in found if row.subject])
-        _report_faults(evidence)
+        report_faults(evidence)
 
 
 def _standing(here: Session, aim: Target, task: str, *, alone: bool) -> TaskStatus:
@@ -269,7 +153,7 @@ def report(
             data(evaluation_report.markdown(stored, tries(evidence, stored), frozen))
         else:
             data(evaluation_report.terminal(stored, tries(evidence, stored), width()))
-        _report_faults(evidence)
+        report_faults(evidence)
 
 
 def _chosen(here: Session, evidence: Evidence, task: str, wanted: str | None, into: str | None) -> Stored:
@@ -313,7 +197,7 @@ def show(
                 document(documents.evaluation(stored, tries(evidence, stored)))
             else:
                 data(evaluation_report.terminal(stored, tries(evidence, stored), width()) + _logs(here, stored))
-            _report_faults(evidence)
+            report_faults(evidence)
             return
         found = _on(here, evidence, subject)
         if as_json:
@@ -322,7 +206,7 @@ def show(
         else:
             blocks = [evaluation_report.terminal(stored, tries(evidence, stored), width()) for stored in found]
             data([entry for block in blocks for entry in block] or [f"no record on {line(subject)}"])
-        _report_faults(evidence)
+        report_faults(evidence)
 
 
 def _logs(here: Session, stored: Stored) -> list[str]:
@@ -337,25 +221,3 @@ def _logs(here: Session, stored: Stored) -> list[str]:
                 )
                 said += plain(text).rstrip("\n").split("\n")
     return said
-
-
-def _report_faults(evidence: Evidence) -> None:
-    for fault in dict.fromkeys(evidence.faults):
-        say(f"warning: a line of {line(fault.ledger)} on {short(fault.place)} is skipped: {line(fault.fault)}")
-
-
-def aimed(here: Session, into: str | None) -> Target:
-    """The target branch, with what is worth saying about it said."""
-    aim = target(here.repo, here.objects, into)
-    for notice in aim.notices:
-        say(f"note: {line(notice)}")
-    if aim.base.config.unknown:
-        say(f"warning: unknown keys in .gitevals.yaml: {line(', '.join(aim.base.config.unknown))}")
-    return aim
-
-
-def _base_at(here: Session, name: str) -> BaseConfig:
-    base = config_at(here.repo, here.objects, commit_head(here.repo, name).commit)
-    if base is None:
-        raise BadInput(f"{name} has no .gitevals.yaml", hint="name a commit that has one")
-    return base

@@ -7,7 +7,7 @@ import typer
 from gitevals import audit as audits
 from gitevals import merge as merges
 from gitevals import verify as verifying
-from gitevals.cli.evidence import AtCommit, Branch, Into, Json, aimed, head
+from gitevals.cli.options import AtCommit, Branch, Into, Json, aimed, head
 from gitevals.cli.output import Progress, data, document, say, width
 from gitevals.errors import BadInput
 from gitevals.evaluate.run import Manner

@@ -1,6 +1,7 @@
 """A decision in words, for hooks and commands alike; light enough for a hook."""
 
-from gitevals.model.decision import Decision, Severity
+from gitevals.model.decision import Decision
+from gitevals.model.reason import Severity
 from gitevals.report.text import line, short
 
 

@@ -13,6 +13,7 @@ import subprocess
 import msgspec
 
 from gitevals import gate
+from gitevals.spans import Movement
 from gitevals.verify import grounds
 from tests.benchmarks.corpora import MAIN, Project, fill, inside, install_hook, project, sealed
 from tests.benchmarks.timing import Series, Variant, command, interleaved, machine, say, table
@@ -76,7 +77,7 @@ def _hook(built: Project, name: str) -> Variant:
 def check(built: Project) -> None:
     """End here unless the gate allows the movement because of stored evidence, and refuses one without."""
     with inside(built.path) as here:
-        movement = gate.Movement(ref=MAIN, old=built.old, new=built.new, source="task/42")
+        movement = Movement(ref=MAIN, old=built.old, new=built.new, source="task/42")
         decision = gate.judge(grounds(here), movement)
     unknown = built.git("ls-tree", built.new).replace("\twork\n", "\tother\n")
     tree = built.git("mktree", stdin=unknown.encode()).strip()

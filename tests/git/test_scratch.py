@@ -10,7 +10,8 @@ import pytest
 
 from gitevals.errors import BadInput, CannotTell
 from gitevals.git.repo import Repo, discover
-from gitevals.git.scratch import MergeOutcome, Scratch, checkout, merge, quoted, scratch
+from gitevals.git.scratch import Scratch, checkout, quoted, scratch
+from gitevals.git.scratch_merge import MergeOutcome, merge
 from gitevals.git.watch import baseline, changes
 from tests.conftest import Place
 

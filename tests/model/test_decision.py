@@ -6,20 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitevals.model.contract import Mode
-from gitevals.model.decision import (
-    RULES,
-    Code,
-    ContractState,
-    Decision,
-    Facts,
-    Policy,
-    Severity,
-    TaskFacts,
-    decide,
-    reason,
-)
+from gitevals.model.decision import ContractState, Decision, Facts, Policy, TaskFacts, decide
 from gitevals.model.evaluation import Evaluation, Finding, Stored
 from gitevals.model.movement import Commit, Span, covers, deciding
+from gitevals.model.reason import RULES, Code, Severity, reason
 from gitevals.model.result import Result
 from tests.model import about, an_evaluation, stored
 
