@@ -65,14 +65,21 @@ def main() -> None:
     except TyperException as error:
         sys.exit(_usage(error))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
         sys.exit(0)
     except OSError as error:
+        _abandon_stdout()
         place = f"{error.filename}: " if error.filename else ""
         say(f"git-evals: {line(str(place))}{error.strerror}", "hint: look at the permissions and the space there")
         sys.exit(3)
     except Exception as error:
         sys.exit(_bug(error))
+
+
+def _abandon_stdout() -> None:
+    """Let what is still buffered go nowhere: writing it again at the end would fail again, with a status of its own."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: TyperException) -> int:
