@@ -6,7 +6,7 @@ import msgspec
 
 from gitevals import protection
 from gitevals.config import PATH, Config, Untasked, Verification
-from gitevals.contracts.reading import BaseConfig, config_at, digest_at, standing, task_path
+from gitevals.contracts.reading import BaseConfig, config_at, digest_at, standing, task_at, task_path
 from gitevals.contracts.spent import deliveries
 from gitevals.errors import ConfigInvalid, EvalsError, ObjectMissing
 from gitevals.evidence.reading import Evidence
@@ -218,6 +218,7 @@ def _nearer(
             if stored.evaluation.task and stored.evaluation.subject.ref == span.ref
         }
         tasks = tuple(task_facts(grounds, base, span.ref, task) for task in sorted(named))
+    tasks = tuple(msgspec.structs.replace(task, criteria=_criteria(grounds, base, task.task)) for task in tasks)
     from gitevals import undo  # what is allowed at once does not need it
 
     exempt = undo.exemption(grounds.repo, grounds.objects, base, span) if exemptible else ""
@@ -226,6 +227,14 @@ def _nearer(
     return msgspec.structs.replace(
         facts, evaluations=evaluations, tasks=tasks, exempt=exempt, where=where, likely_task=likely
     )
+
+
+def _criteria(grounds: Grounds, base: BaseConfig, task: str) -> tuple[str, ...]:
+    """The ids of a task's criteria, for a refusal to name; none where its text cannot be read."""
+    try:
+        return tuple(requirement.id for requirement in task_at(grounds.objects, base, task)[0].criteria)
+    except EvalsError:
+        return ()
 
 
 def _likely_task(grounds: Grounds, config: Config, span: Span) -> str:

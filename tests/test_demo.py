@@ -16,7 +16,7 @@ def test_the_whole_story_behaves_as_told_and_fits_eighty_columns(tmp_path: Path)
     assert (tmp_path / "kept" / "project" / ".git").is_dir()
     text = "\n".join([*story.opening(), *said, *story.ending(tmp_path / "kept")])
     for told in ("AC-2 failed on", "git evals report 42 --feedback", "the change is now", "has moved to", "clean"):
-        assert told in text
+        assert told in " ".join(text.split())
     assert max(len(line) for line in said) <= 80
 
 

@@ -12,6 +12,7 @@ from gitevals.model.reason import RULES, Code, Reason, Severity, reason
 from gitevals.model.result import Result
 
 SCHEMA = 1
+NAMED_LIMIT = 6  # criteria that a refusal names one by one
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +69,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
     spent_by: str = ""
     problem: str = ""
+    criteria: tuple[str, ...] = ()
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,8 +206,15 @@ def _of_task(facts: Facts, task: TaskFacts, used: list[str]) -> list[Reason]:
     return contract + (_of_results(facts, task, final) if final else _of_absence(facts, task))
 
 
+def _name(task: TaskFacts) -> str:
+    """A task with the criteria that are all unproven, the first few by id."""
+    more = f" and {len(task.criteria) - NAMED_LIMIT} more" if len(task.criteria) > NAMED_LIMIT else ""
+    ids = ", ".join(task.criteria[:NAMED_LIMIT])
+    return f"task {task.task} ({ids}{more})" if ids else f"task {task.task}"
+
+
 def _of_contract(facts: Facts, task: TaskFacts) -> list[Reason]:
-    name = f"task {task.task}"
+    name = _name(task)
     texts = {
         ContractState.UNREADABLE: (Code.CONTRACT_MISSING, f"{name}: {task.problem}"),
         ContractState.MISSING: (Code.CONTRACT_MISSING, f"{name}: its contract was never frozen"),
@@ -259,7 +268,7 @@ def _of_finding(facts: Facts, task: TaskFacts, finding: Finding, head: str) -> R
 
 def _of_absence(facts: Facts, task: TaskFacts) -> list[Reason]:
     """Why no evaluation is about this key: which part of the key moved since the nearest one, or that there is none."""
-    span, name = facts.span, f"task {task.task}"
+    span, name = facts.span, _name(task)
     known = [
         stored.evaluation
         for stored in facts.evaluations

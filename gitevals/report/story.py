@@ -23,13 +23,16 @@ def step(played: Played) -> list[str]:
         return said
     said.append(f"  $ {shlex.join(played.step.command)}")
     printed = [shown for shown in plain(played.output).splitlines() if shown.strip()]
-    said += [f"    {_cut(shown)}" for shown in printed[:_LINES]]
+    said += [f"    {part}" for shown in printed[:_LINES] for part in _folded(shown)]
     return [*said, *([f"    … {len(printed) - _LINES} more lines"] if len(printed) > _LINES else []), ""]
 
 
-def _cut(text: str) -> str:
-    room = _WIDTH - 4
-    return text if len(text) <= room else text[: room - 1] + "…"
+def _folded(text: str) -> list[str]:
+    """``text`` on at most two lines, cut where even these do not hold it."""
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    parts = textwrap.wrap(text, _WIDTH - 4, subsequent_indent=indent, drop_whitespace=True, replace_whitespace=False)
+    first = text[: len(text) - len(text.lstrip())] + parts[0].lstrip()
+    return [first] if len(parts) == 1 else [first, parts[1] + ("…" if len(parts) > 2 else "")]
 
 
 def ending(kept: Path | None) -> list[str]:
