@@ -10,7 +10,8 @@ import msgspec
 from gitevals.evidence import writing
 from gitevals.evidence.reading import Evidence, gathered
 from gitevals.git import repo
-from gitevals.git.objects import Objects, opened
+from gitevals.git.objects import Objects
+from gitevals.git.store import opened
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

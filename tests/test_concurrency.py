@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gitevals.evidence.reading import NOTES, gathered
-from gitevals.git.objects import Implementation, opened
 from gitevals.git.repo import discover
+from gitevals.git.store import Implementation, opened
 from gitevals.model.evaluation import Stored
 from gitevals.model.movement import deciding
 from tests.conftest import Place
@@ -22,7 +22,8 @@ WRITER = f"""
 import os, sys
 sys.path[:] = {[str(ROOT), *sys.path]!r}
 from gitevals.evidence import writing
-from gitevals.git import objects, repo
+from gitevals.git import repo
+from gitevals.git import store as stores
 from gitevals.model.evaluation import Environment, Evaluation, Merge, Subject
 from gitevals.model.result import Result
 using, first, count, base, head, tree = sys.argv[1:]
@@ -37,7 +38,7 @@ evaluation = Evaluation(
     merge=Merge(strategy="none", git=""), nonce=f"{{number:02}}",
 )
 here = repo.discover()
-with objects.opened(here, using) as opened:
+with stores.opened(here, using) as opened:
     store = writing.Store(repo=here, objects=opened, writer="shared", repository="r1")
     sys.stdin.read()
     [stored] = writing.append_evaluations(store, [evaluation])

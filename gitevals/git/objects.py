@@ -1,16 +1,12 @@
 """Read and write git objects through one small interface that libgit2 and git's plumbing both serve."""
 
-import contextlib
 import re
-from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
-from gitevals.errors import CannotTell, ObjectMissing
-from gitevals.git.repo import Repo
-
-Implementation = Literal["libgit2", "plumbing"]
+from gitevals.errors import ObjectMissing
 
 
 class GitObject(msgspec.Struct, frozen=True):
@@ -79,32 +75,6 @@ def _stands_for_bytes(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def opened(repo: Repo, using: Implementation | None = None) -> Iterator[Objects]:
-    """The objects of ``repo``, by libgit2 where it can serve them and by plumbing elsewhere, unless ``using`` says."""
-    with contextlib.closing(_open(repo, using)) as objects:
-        yield objects
-
-
-class _Closable(Objects, Protocol):
-    def close(self) -> None: ...
-
-
-def _open(repo: Repo, using: Implementation | None) -> _Closable:
-    # Imported here because pygit2 alone costs a hook more than its whole budget.
-    if using != "plumbing":
-        from gitevals.git import libgit
-
-        found = libgit.open_objects(repo)
-        if found is not None:
-            return found
-        if using == "libgit2":
-            raise CannotTell(f"libgit2 cannot serve the objects of {repo.git_dir!r}")
-    from gitevals.git import plumbing
-
-    return plumbing.PlumbingObjects(repo)
 
 
 _FULL_ID = {"sha1": re.compile("[0-9a-f]{40}"), "sha256": re.compile("[0-9a-f]{64}")}

@@ -12,8 +12,9 @@ from gitevals.errors import CannotTell, LedgerBusy
 from gitevals.git import form, ledger, refs, trees
 from gitevals.git.form import Fault
 from gitevals.git.ledger import IDENTITY
-from gitevals.git.objects import Implementation, NewObject, Objects, opened
+from gitevals.git.objects import NewObject, Objects
 from gitevals.git.repo import Repo
+from gitevals.git.store import Implementation, opened
 from tests.conftest import Place
 from tests.git import EVERY_STORE, assert_sound, repo_of
 
@@ -24,13 +25,13 @@ ROOT = Path(__file__).parents[2]
 WRITER = f"""
 import sys
 sys.path[:] = {[str(ROOT), *sys.path]!r}
-from gitevals.git import ledger, objects, repo, trees
+from gitevals.git import ledger, objects, repo, store, trees
 using, name = sys.argv[1:]
 def edit(tree):
     [blob] = opened.write_many([objects.NewObject("blob", name.encode())])
     return trees.edit(opened, tree, {{name[:2] + "/" + name: blob}})
 here = repo.discover()
-with objects.opened(here, using) as opened:
+with store.opened(here, using) as opened:
     sys.stdin.read()
     print(ledger.advance(here, opened, {REF!r}, repository="none", edit=edit))
 """

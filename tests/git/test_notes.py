@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitevals.git import notes, trees
-from gitevals.git.objects import Implementation, NewObject, opened, require
+from gitevals.git.objects import NewObject, require
+from gitevals.git.store import Implementation, opened
 from tests.conftest import Place
 from tests.git import EVERY_STORE, assert_sound, repo_of
 

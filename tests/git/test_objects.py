@@ -9,9 +9,10 @@ import pytest
 import gitevals
 from gitevals.errors import CannotTell, GitFailed, ObjectMissing
 from gitevals.git.libgit import LibgitObjects
-from gitevals.git.objects import Implementation, NewObject, opened, read, require
+from gitevals.git.objects import NewObject, read, require
 from gitevals.git.plumbing import PlumbingObjects
 from gitevals.git.repo import discover
+from gitevals.git.store import Implementation, opened
 from tests.conftest import Place
 from tests.git import BOTH_FORMATS, EVERY_STORE, assert_sound, repo_of
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from gitevals.errors import BadInput, CannotTell, ObjectMissing
 from gitevals.git import trees
-from gitevals.git.objects import GitObject, Implementation, NewObject, Objects, opened
+from gitevals.git.objects import GitObject, NewObject, Objects
+from gitevals.git.store import Implementation, opened
 from gitevals.git.trees import Entry
 from tests.conftest import Place
 from tests.git import BOTH_FORMATS, EVERY_STORE, assert_sound, repo_of
