@@ -8,7 +8,7 @@ import msgspec
 from gitevals import gate, verify
 from gitevals.config import PATH
 from gitevals.contracts.reading import BaseConfig, config_at
-from gitevals.errors import ConfigInvalid
+from gitevals.errors import BadInput, ConfigInvalid
 from gitevals.gate import evidenced_starts
 from gitevals.git import history
 from gitevals.model.contract import Mode
@@ -65,7 +65,10 @@ def audit(session: Session, ref: str, tip: str, since: str | None) -> Audit:
         return Audit(ref=ref, tip=tip, enrolled=None)
     enrolled = chain[start].id
     if since is not None:
-        start = max(start, next((n for n, commit in enumerate(chain) if commit.id == since), start))
+        known = [n for n, commit in enumerate(chain) if commit.id == since]
+        if not known:
+            raise BadInput(f"{since[:12]} is no first-parent commit of {ref}", hint=f"git log --first-parent {ref}")
+        start = max(start, known[0])
     steps = _steps(by_id, chain, start)
     return Audit(ref=ref, tip=tip, enrolled=enrolled, rows=tuple(_rows(grounds, ref, chain[start:], steps)))
 

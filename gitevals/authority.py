@@ -13,7 +13,7 @@ REMOTES = "refs/remotes/"
 def remote_of(repo: Repo, ref: str | None) -> str:
     """The authority's remote: ``evals.remote``, else the remote of the branch ``ref``, else ``origin``."""
     own = f"|branch\\.{re.escape(ref.removeprefix(HEADS))}\\.remote" if ref else ""
-    listed = repo.text("config", "-z", "--get-regexp", f"^(evals\\.remote{own})$", accept=(0, 1))
+    listed = repo.text("config", "--local", "-z", "--get-regexp", f"^(evals\\.remote{own})$", accept=(0, 1))
     found = dict(entry.partition("\n")[::2] for entry in listed.split("\0") if entry)
     return found.pop("evals.remote", "") or next(iter(found.values()), "") or "origin"
 

@@ -227,7 +227,14 @@ def _undo(here: repo.Repo, grounds: Grounds, refused: Decision) -> str:
         ahead = _moved_ahead(here, refused)
         from gitevals import recovery
 
-        left = recovery.Left(git_dir=here.git_dir, common_dir=here.common_dir, parent_count=count, moved_ahead=ahead)
+        left = recovery.Left(
+            git_dir=here.git_dir,
+            common_dir=here.common_dir,
+            parent_count=count,
+            moved_ahead=ahead,
+            head=here.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)).removeprefix(HEADS),
+            branches=frozenset(name.removeprefix(HEADS) for name in refs.values(here, HEADS)),
+        )
         return recovery.command(left, os.environ, branch=refused.ref.removeprefix(HEADS))
     except EvalsError:
         return ""

@@ -124,7 +124,8 @@ def _refuse_unready(worktree: Repo, wish: Wish) -> None:
             raise Refused(f"{what} is in progress in {worktree.worktree}", hint="finish or abort it first")
     listed = worktree.run("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").stdout
     dirty = {entry[3:] for entry in listed.decode("utf-8", "surrogateescape").split("\0") if entry}
-    touched = set(history.changed_paths(worktree, wish.target.tip, wish.head.commit))
+    base = history.merge_base(worktree, wish.target.tip, wish.head.commit) or wish.target.tip
+    touched = set(history.changed_paths(worktree, base, wish.head.commit))
     clashing = sorted(dirty & touched)
     if clashing:
         shown = ", ".join(clashing[:5]) + (f" and {len(clashing) - 5} more" if len(clashing) > 5 else "")

@@ -20,7 +20,7 @@ STALE = "protected.stale"
 def trust_branch(repo: Repo) -> str | None:
     """The full name of the branch whose configuration names the protected ones: ``evals.trustBranch``, or None."""
     name = repo.text("config", "--local", "--get", "evals.trustBranch", accept=(0, 1))
-    if not name:
+    if not name or name.endswith("/*"):
         return None
     return name if name.startswith("refs/") else HEADS + name
 

@@ -28,13 +28,16 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     """What can be seen while the refused command still runs.
 
     ``parent_count`` is that of the refused commit; ``moved_ahead`` says that index and work tree are at the refused
-    commit already, while the branch is not.
+    commit already, while the branch is not. ``head`` is the branch that is checked out ("": detached), ``branches``
+    are those that exist.
     """
 
     git_dir: str
     common_dir: str
     parent_count: int = 0
     moved_ahead: bool = False
+    head: str = ""
+    branches: frozenset[str] = frozenset()
 
 
 def command(left: Left, inherited: Mapping[str, str], *, branch: str) -> str:
@@ -45,21 +48,30 @@ def command(left: Left, inherited: Mapping[str, str], *, branch: str) -> str:
         if os.path.lexists(os.path.join(left.git_dir, name)) and (verb in owners or not verb):
             return undo.format(branch=shlex.quote(branch), verb=verb)
     if verb == "branch":
-        return _unrename(left.common_dir, words)
+        return _unrename(left, words)
+    if verb == "rebase" and not left.head:
+        return f"git switch {shlex.quote(branch)}"
     if verb in ("merge", "pull") and left.parent_count > 1:
         return "git merge --abort"
     return "git reset --merge" if left.moved_ahead and verb in _CHECKING_OUT else ""
 
 
-def _unrename(common_dir: str, words: list[str]) -> str:
+def _unrename(left: Left, words: list[str]) -> str:
     """The command that makes a branch anew which a refused rename has taken away; git itself puts none back."""
+    options = [word for word in words[1:] if word.startswith("-")]
     names = [word for word in words[1:] if not word.startswith("-")]
+    renames = any(
+        word in ("--move", "--force-move") or (word[1:2] != "-" and set("mM") & set(word)) for word in options
+    )
+    lost = (left.head if len(names) == 1 else names[0]) if names else ""
+    if not renames or not lost or lost in left.branches:
+        return ""
     try:
-        with open(os.path.join(common_dir, "logs", "refs", ".tmp-renamed-log"), "rb") as file:
+        with open(os.path.join(left.common_dir, "logs", "refs", ".tmp-renamed-log"), "rb") as file:
             last = file.read().splitlines()[-1].split(b" ")[1].decode()
     except (OSError, IndexError, UnicodeDecodeError):
         return ""
-    return f"git branch {shlex.quote(names[0])} {last}" if len(names) == 2 else ""
+    return f"git branch {shlex.quote(lost)} {last}"
 
 
 def running_command(process: int) -> list[str]:

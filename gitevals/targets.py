@@ -101,8 +101,11 @@ def _tip(repo: Repo, ref: str, into: str | None) -> tuple[str, tuple[str, ...]]:
     if into and into.removeprefix(REMOTES) == f"{remote_of(repo, ref)}/{_short(ref)}" and copy and local != copy:
         return copy, (f"judged from {into}, not from the local branch",)
     if local is None:
+        if copy is None and not into and not history.is_shallow(repo):
+            hint = f"commit .gitevals.yaml to {_short(ref)} first"
+            raise BadInput(f'there is no commit on "{_short(ref)}" yet', hint=hint)
         if copy is None:
-            raise _no_branch(repo, _short(ref), option="--into")
+            raise _no_branch(repo, _short(ref))
         return copy, ()
     if copy is not None and copy != local and history.is_ancestor(repo, local, copy):
         tracking = f"{remote_of(repo, ref)}/{_short(ref)}"
@@ -110,13 +113,13 @@ def _tip(repo: Repo, ref: str, into: str | None) -> tuple[str, tuple[str, ...]]:
     return local, ()
 
 
-def _no_branch(repo: Repo, name: str, *, option: str) -> BadInput:
+def _no_branch(repo: Repo, name: str) -> BadInput:
     tag = f"refs/tags/{name}"
     if tag in refs.values(repo, tag):
         return BadInput(f'"{name}" is a tag, not a branch', hint="name a branch, or the commit with `--commit`")
     if history.is_shallow(repo):
         return BadInput(f'there is no branch "{name}" in this shallow clone', hint="git fetch --unshallow")
-    return BadInput(f'there is no branch "{name}"', hint=f"`git branch --all` lists what {option} can name")
+    return BadInput(f'there is no branch "{name}"', hint="`git branch --all` lists what can be named")
 
 
 def _differing_copy(repo: Repo, objects: Objects, base: BaseConfig) -> tuple[str, ...]:
@@ -140,7 +143,7 @@ def branch_head(repo: Repo, branch: str) -> Head:
     for ref in (HEADS + name, REMOTES + name):
         if ref in known:
             return Head(commit=known[ref], branch=name)
-    raise _no_branch(repo, branch, option="--branch")
+    raise _no_branch(repo, branch)
 
 
 def commit_head(repo: Repo, name: str) -> Head:

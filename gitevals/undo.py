@@ -7,7 +7,7 @@ from gitevals.contracts.reading import BaseConfig
 from gitevals.git import history
 from gitevals.git.objects import Objects
 from gitevals.git.repo import Repo
-from gitevals.model.movement import Commit, Span
+from gitevals.model.movement import Span
 from gitevals.model.task import TASK_ID
 
 UNDO_LIMIT = 100  # first-parent steps of the target that are searched for the delivery a movement undoes
@@ -50,29 +50,38 @@ def _restored(repo: Repo, span: Span) -> str:
 
 
 def _undone(repo: Repo, span: Span, paths: frozenset[str]) -> str:
-    """The one recent delivery whose removal from old yields new's tree, or ""."""
-    entries = history.log(repo, "--first-parent", f"-{UNDO_LIMIT}", span.old.id, trailer="Task")
-    for entry in entries:
-        if not entry.parents or frozenset(history.changed_paths(repo, entry.parents[0], entry.id)) != paths:
-            continue
-        delivery = Commit(id=entry.id, tree=entry.tree, parents=entry.parents)
-        if _without(repo, span.old.id, delivery) == span.new.tree:
-            return entry.id
-    return ""
+    """The one recent delivery whose removal from old yields new's tree, or "".
 
-
-def _without(repo: Repo, tip: str, delivery: Commit) -> str | None:
-    """The tree of ``tip`` less ``delivery``: a three-way merge in a git directory that is thrown away.
-
-    No configuration, attributes or merge driver of anybody's reaches it, and no object of it stays.
+    Each is tried by a three-way merge in a git directory that is thrown away: no configuration, attributes or merge
+    driver of anybody's reaches it, and no object of it stays.
     """
     import tempfile  # only here: the hook pays for every import
 
     from gitevals.git import scratch
 
-    before = history.tree_of(repo, delivery.parents[0])
+    alike = _deliveries_of(repo, span.old.id, paths)
+    if not alike:
+        return ""
     with tempfile.TemporaryDirectory(prefix="git-evals-undo-") as place:
         apart = scratch.apart(repo, place)
-        made = apart.run("commit-tree", before, "-p", delivery.id, "-m", "before").stdout.decode().strip()
-        merged = apart.run("merge-tree", "--write-tree", tip, made, accept=(0, 1))
-        return merged.stdout.decode().split("\n", 1)[0] if merged.status == 0 else None
+        return next((name for name in alike if _without(apart, span.old.id, name) == span.new.tree), "")
+
+
+def _deliveries_of(repo: Repo, tip: str, paths: frozenset[str]) -> list[str]:
+    """The recent first-parent steps of ``tip`` that changed exactly ``paths``, newest first."""
+    asked = ("log", "-z", "--first-parent", f"-{UNDO_LIMIT}", "--format=%x00%H", "--name-only", "--no-renames", "-m",
+             "--ignore-submodules=none", "--no-show-signature", tip, "--")  # fmt: skip
+    listed = repo.run(*asked).stdout.decode("utf-8", "surrogateescape")
+    found = []
+    for block in listed.split("\0\0"):
+        name, _, rest = block.lstrip("\0").partition("\0")
+        if frozenset(path.lstrip("\n") for path in rest.split("\0") if path.strip("\n")) == paths:
+            found.append(name.strip("\n"))
+    return found
+
+
+def _without(apart: Repo, tip: str, delivery: str) -> str | None:
+    """The tree of ``tip`` less ``delivery``, or None where that has conflicts."""
+    made = apart.run("commit-tree", f"{delivery}^1^{{tree}}", "-p", delivery, "-m", "before").stdout.decode().strip()
+    merged = apart.run("merge-tree", "--write-tree", tip, made, accept=(0, 1))
+    return merged.stdout.decode().split("\n", 1)[0] if merged.status == 0 else None

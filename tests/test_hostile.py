@@ -235,8 +235,15 @@ def test_an_operation_that_is_none_of_the_refused_commands_is_never_undone(a_gua
     a_guarded_project.git("switch", "-q", "-c", "theirs", "main")
     a_guarded_project.commit({"README": "theirs\n"})
     assert a_guarded_project.attempt("git", "merge", "mine").returncode != 0
-    said = _refused(a_guarded_project, "branch", "-f", "main", "theirs")
-    assert "undo" not in said
+    stale = a_guarded_project.path / ".git" / "logs" / "refs" / ".tmp-renamed-log"
+    stale.write_text(f"{'0' * 40} {a_guarded_project.git('rev-parse', 'mine')} C <c@e> 1 +0000\tx\n")
+    for command in (
+        ("branch", "-f", "main", "theirs"),
+        ("branch", "-m", "main", "old"),
+        ("branch", "-D", "main", "mine"),
+    ):
+        said = _refused(a_guarded_project, *command)
+        assert "undo" not in said
 
 
 def test_a_hint_can_be_pasted_whatever_a_branch_is_called(a_guarded_project: Place) -> None:
@@ -299,3 +306,88 @@ def test_a_stream_that_nobody_reads_ends_no_command_in_a_traceback(closed: str, 
     done = a_project.attempt("sh", "-c", command, env={"PYTHONPATH": str(Path(__file__).parents[1])})
     assert done.returncode == (3 if closed == ">/dev/full" else 0)
     assert b"Traceback" not in done.stderr
+
+
+def test_a_rename_of_the_branch_that_is_checked_out_can_be_taken_back(a_guarded_project: Place) -> None:
+    evil = _evil(a_guarded_project)
+    a_guarded_project.git("switch", "-q", "evil")
+    said = _refused(a_guarded_project, "branch", "-M", "main")
+    undo = next((line for line in said.splitlines() if "undo: " in line), "").partition("undo: ")[2]
+    assert a_guarded_project.attempt("sh", "-ec", undo or "false").returncode == 0, said
+    assert a_guarded_project.git("rev-parse", "evil") == evil
+
+
+def test_a_pattern_is_never_the_trust_branch(a_repo: Place) -> None:
+    answer = evals(a_repo, "init", "--protect", "release/*", "--protect", "main", "--mode", "enforce")
+    assert answer.code == 0, answer
+    assert "trusted branch: main" in answer.out
+    listed = (a_repo.path / ".git" / "git-evals" / "protected").read_text()
+    assert listed.startswith("refs/heads/main\n")
+    for name in ("", "*", "[a", "-x"):
+        assert evals(a_repo, "init", "--protect", name).code == 2
+
+
+def test_what_was_not_seen_for_want_of_history_is_not_remembered(a_project: Place, tmp_path: Path) -> None:
+    with_task_branch(a_project)
+    assert evals(a_project, "merge", "task/42").code == 0
+    a_project.git("clone", "-q", "--depth", "1", f"file://{a_project.path}", str(tmp_path / "shallow"))
+    clone = Place(tmp_path / "shallow")
+    clone.git("fetch", "-q", "origin", "+refs/evals/*:refs/evals/*", "+refs/notes/evals/*:refs/notes/evals/*")
+    clone.git("config", "evals.trustBranch", "main")
+    clone.git("switch", "-q", "-c", "again")
+    clone.commit({"more": "1\n"}, "more\n\nTask: 42")
+    clone.git("switch", "-q", "main")
+    evals(clone, "run", "42", "--branch", "again")
+    clone.git("fetch", "-q", "--unshallow")
+    answer = evals(clone, "verify", "--branch", "again")
+    assert answer.code == 1, answer
+    assert "already delivered" in answer.out
+
+
+def test_a_file_that_only_the_target_changed_is_in_nobodys_way(a_project: Place) -> None:
+    with_task_branch(a_project)
+    a_project.commit({"README": "changed on main\n"})
+    a_project.write("README", "and changed here\n")
+    assert evals(a_project, "merge", "task/42").code == 0
+    assert (a_project.path / "README").read_text() == "and changed here\n"
+
+
+def test_no_configuration_from_outside_names_the_authority(a_guarded_project: Place, sealed: Path) -> None:
+    evil = _evil(a_guarded_project)
+    a_guarded_project.git("update-ref", "refs/remotes/fork/main", evil)
+    a_guarded_project.git("config", "--global", "evals.remote", "fork")
+    _refused(a_guarded_project, "merge", "--ff-only", "evil")
+
+
+def test_many_deliveries_of_the_same_file_are_searched_at_once(a_guarded_project: Place, tmp_path: Path) -> None:
+    a_guarded_project.git("config", "core.hooksPath", "/dev/null")
+    for number in range(30):
+        a_guarded_project.commit({"log": f"{number}\n"}, "Task: 42")
+    a_guarded_project.git("config", "--unset", "core.hooksPath")
+    a_guarded_project.git("switch", "-q", "-c", "other")
+    a_guarded_project.commit({"log": "other\n"})
+    a_guarded_project.git("switch", "-q", "main")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    git = shutil.which("git")
+    (programs / "git").write_text(f'#!/bin/sh\necho "$*" >>{programs}/log\nexec {git} "$@"\n')
+    (programs / "git").chmod(0o755)
+    line = (
+        f"{a_guarded_project.git('rev-parse', 'main')} {a_guarded_project.git('rev-parse', 'other')} refs/heads/main\n"
+    )
+    hook = ("sh", ".git/hooks/reference-transaction", "prepared")
+    done = a_guarded_project.attempt(*hook, stdin=line.encode(), env={"PATH": f"{programs}:/usr/bin:/bin"})
+    assert done.returncode != 0
+    calls = (programs / "log").read_text().splitlines()
+    assert sum(" init " in f" {call} " for call in calls) == 1
+    assert sum("diff-tree" in call for call in calls) == 1
+
+
+def test_a_stranger_before_the_first_commit_is_told_to_make_it(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    place = Place(tmp_path / "new")
+    place.git("init", "-q")
+    assert evals(place, "init").code == 0
+    answer = evals(place, "status")
+    assert answer.code == 2
+    assert "commit .gitevals.yaml to main first" in answer.err

@@ -89,7 +89,7 @@ def _usage(error: TyperException) -> int:
         say(text)
     else:
         what = line(text[:1].lower() + text[1:]).rstrip(".")
-        say(f"git-evals: {what}", "hint: `git evals --help` lists the commands, `--help` after one its options")
+        say(f"git-evals: {what}", "hint: `git evals -h` lists the commands, `-h` after one its options")
     return 2
 
 

@@ -174,10 +174,10 @@ def _chosen(here: Session, evidence: Evidence, task: str, wanted: str | None, in
 
 
 def _by_id(evidence: Evidence, prefix: str) -> Stored:
-    found = [stored for stored in evidence.every_evaluation() if stored.id.startswith(prefix.lower())]
+    found = [stored for stored in evidence.every_evaluation() if prefix and stored.id.startswith(prefix.lower())]
     if len(found) != 1:
-        what = "no record" if not found else f"{len(found)} records"
-        raise BadInput(f'{what} has an id that starts with "{prefix}"', hint="`git evals show COMMIT` lists ids")
+        what = f"{len(found)} records have" if found else "no record has"
+        raise BadInput(f'{what} an id that starts with "{prefix}"', hint="`git evals show COMMIT` lists ids")
     return found[0]
 
 

@@ -1,6 +1,7 @@
 """Whether a contract was delivered already: a passing evaluation of it covers a step of the target's history."""
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 
@@ -36,6 +37,9 @@ def _remembered(
     """`_delivered`, kept for as long as neither the ref nor any ledger moves."""
     known = [base.commit, base.config.repository, ref, *(f"{entry.id}" for entry in frozen)]
     tips = [f"{name} {tip}" for name, tip in sorted(evidence.ledgers.notes.items())]
+    if any(read(evidence.objects, entry.freeze.base) is None for entry in frozen):
+        return _delivered(repo, evidence, base, ref, frozen)  # history may yet be fetched
+    known.append(_shallow(repo))
     key = hashlib.sha256("\0".join((READING, *known, *tips)).encode("utf-8", "surrogateescape")).hexdigest()
     kept = cache.get(repo.common_dir, "spent", key)
     if kept is not None and re.fullmatch(rb"(?:[0-9a-f]{40,64}\n)*", kept):
@@ -43,6 +47,15 @@ def _remembered(
     found = _delivered(repo, evidence, base, ref, frozen)
     cache.put(repo.common_dir, "spent", key, "".join(f"{name}\n" for name in found).encode())
     return found
+
+
+def _shallow(repo: Repo) -> str:
+    """Where the history that is here ends, if it is not whole."""
+    try:
+        with open(os.path.join(repo.common_dir, "shallow"), encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def _delivered(repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, frozen: Sequence[Frozen]) -> tuple[str, ...]:

@@ -41,11 +41,11 @@ def initialise(session: Session, protect: Sequence[str], mode: Mode, *, with_hoo
     repo = session.repo
     refuse_way(session)
     said = []
-    branches = list(protect) or [_current(session)]
+    branches = [_checked(session, name) for name in protect] or [_current(session)]
     if repo.worktree is not None:
         said.append(_configure(Path(repo.worktree, PATH), branches, mode))
     if not repo.text("config", "--get", "evals.trustBranch", accept=(0, 1)):
-        hooks.set_trust_branch(repo, branches[0] if protect else "")
+        hooks.set_trust_branch(repo, next((name for name in protect if not name.endswith("/*")), ""))
     said.append(f"trusted branch: {repo.text('config', '--get', 'evals.trustBranch')}")
     store = session.store("none")
     said.append(f"writer: {store.writer}")
@@ -64,6 +64,16 @@ def refuse_way(session: Session) -> None:
             )
 
 
+def _checked(session: Session, name: str) -> str:
+    """``name`` itself if it can be in ``protect``: a branch, or a folder of branches with one trailing ``/*``."""
+    plain = name.removesuffix("/*")
+    if session.repo.run("check-ref-format", "--branch", plain, accept=range(256)).status or plain.startswith("-"):
+        raise BadInput(
+            f'"{name}" is no branch that could be protected', hint="--protect main, or --protect 'release/*'"
+        )
+    return name
+
+
 def _current(session: Session) -> str:
     name = session.repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128))
     if not name:
@@ -77,7 +87,9 @@ def _configure(file: Path, branches: Sequence[str], mode: Mode) -> str:
         if config.repository == "none":
             return f"{PATH} is there; add this line to it: repository: r{secrets.token_hex(8)}"
         return f"{PATH} is there and was left as it is"
-    text = _TEMPLATE.format(repository=f"r{secrets.token_hex(8)}", mode=mode, protect=", ".join(branches))
+    text = _TEMPLATE.format(
+        repository=f"r{secrets.token_hex(8)}", mode=mode, protect=", ".join(f'"{name}"' for name in branches)
+    )
     parse(text.encode())
     file.write_text(text)
-    return f"wrote {PATH}; look it over, then commit it to {branches[0]}"
+    return f"wrote {PATH}; look it over, then commit it"
