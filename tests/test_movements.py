@@ -91,7 +91,9 @@ def test_a_delivered_task_is_spent_until_it_is_reopened(a_guarded_project: Place
     answer = evals(a_guarded_project, "freeze", "42")
     assert "frozen already" in answer.out
     assert evals(a_guarded_project, "run", "42", "--branch", "again").code == 1
+    assert evals(a_guarded_project, "reopen", "42", "--reason", " ").code == 2
     assert evals(a_guarded_project, "reopen", "42", "--reason", "more to do").code == 0
+    assert evals(a_guarded_project, "reopen", "42", "--reason", "again").code == 1
     assert evals(a_guarded_project, "run", "42", "--branch", "again").code == 0
     a_guarded_project.git("merge", "-q", "again")
     assert evals(a_guarded_project, "audit").code == 0

@@ -90,12 +90,16 @@ def reopen(
 
     Example: git evals reopen 42 --reason "the fix was reverted"
     """
+    if not reason.strip():
+        raise BadInput("a reopening needs a reason", hint="--reason TEXT")
     with session() as here:
         aim = aimed(here, into)
         evidence = here.evidence()
         delivered = _delivered(here, evidence, aim, check_task_id(task))
         if not delivered:
-            raise Refused(f"task {task} was not delivered to {aim.ref}", hint="nothing has to be reopened")
+            raise Refused(
+                f"task {task} has no delivery to {aim.ref} that still stands", hint="nothing has to be reopened"
+            )
         freezing.reopen(here.store(aim.base.config.repository), task, delivered, reason=reason, actor=here.actor())
         data([f"reopened task {line(task)}, delivered by {', '.join(short(name) for name in delivered)}"])
 
