@@ -69,13 +69,9 @@ def _allowed(movement: Movement, *, mode: Mode | None = None) -> Decision:
 
 
 def _with_reason(movement: Movement, mode: Mode, code: Code, message: str, *, hint: str = "") -> Decision:
-    found = reason(code, mode, message, hint=hint or _plain_hint(code))
+    found = reason(code, mode, message, hint=hint or RULES[code].hint)
     allowed = found.severity != "refuse"
     return Decision(allowed=allowed, ref=movement.ref, old=movement.old, new=movement.new, mode=mode, reasons=(found,))
-
-
-def _plain_hint(code: Code) -> str:
-    return RULES[code].hint
 
 
 def _created(grounds: Grounds, movement: Movement) -> Decision:

@@ -83,7 +83,7 @@ def _here(id_length: int) -> repo.Repo:
 
 def _reference_transaction(_: list[str]) -> int:
     asked = [Asked(old=old, new=new, ref=ref) for old, new, ref in _fields(2)]
-    here = _here(max(len(line.new) for line in asked if not line.new.startswith("ref:")) if asked else 40)
+    here = _here(len(asked[0].old) if asked else 40)
     named = _protected(here)
     wanted = [line for line in asked if protection.matches(named, line.ref) and not _is_housekeeping(here, line)]
     return _judge(here, named, wanted) if wanted else 0

@@ -142,8 +142,7 @@ def _candidate(session: Session, wish: Wish) -> str | None:
         if wish.shape is Shape.FF:
             return wish.head.commit
         return _commit(session, wish, ready)
-    directory = session.repo.text("config", "--get", "evals.scratchDir", accept=(0, 1)) or None
-    with scratches.scratch(session.repo, directory=directory) as place:
+    with scratches.scratch(session.repo, directory=session.scratch_directory()) as place:
         candidate = integrate.in_scratch(place, base=wish.target.tip, head=wish.head.commit)
         if candidate.tree is None:
             return None

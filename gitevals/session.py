@@ -30,6 +30,10 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         writer = writing.writer_of(self.repo, self.inherited, socket.gethostname())
         return writing.Store(repo=self.repo, objects=self.objects, writer=writer, repository=repository)
 
+    def scratch_directory(self) -> str | None:
+        """Where scratch checkouts are to stand: ``evals.scratchDir``, or None for TMPDIR."""
+        return self.repo.text("config", "--get", "evals.scratchDir", accept=(0, 1)) or None
+
     def actor(self) -> str:
         """Who runs the command, as git's identity tells it, or "" where none is set."""
         name = self.repo.text("config", "--get", "user.name", accept=(0, 1))

@@ -221,7 +221,7 @@ def _nearer(
     tasks = tuple(msgspec.structs.replace(task, criteria=_criteria(grounds, base, task.task)) for task in tasks)
     from gitevals import undo  # what is allowed at once does not need it
 
-    exempt = undo.exemption(grounds.repo, grounds.objects, base, span) if exemptible else ""
+    exempt = undo.exemption(grounds.repo, base, span) if exemptible else ""
     where = _where(movement, span.new, base.config, [task.task for task in tasks])
     likely = "TASK" if tasks or exempt else _likely_task(grounds, base.config, span)
     return msgspec.structs.replace(

@@ -6,7 +6,7 @@ import msgspec
 
 from gitevals import verify
 from gitevals.contracts.reading import digest_at, standing, task_at
-from gitevals.errors import BadInput, EvalsError
+from gitevals.errors import BadInput
 from gitevals.evidence.reading import Evidence
 from gitevals.git import refs
 from gitevals.model.decision import Decision
@@ -135,9 +135,7 @@ def _decision(session: Session, target: Target, task: str, head: Head | None) ->
         return None
     try:
         return verify.of_change(session, target, head, [task])
-    except BadInput:
-        return None
-    except EvalsError:
+    except BadInput:  # the branch is in the target already, or has nothing in common with it: no movement to judge
         return None
 
 

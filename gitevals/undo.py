@@ -5,7 +5,6 @@ import re
 from gitevals.config import PATH, Config
 from gitevals.contracts.reading import BaseConfig
 from gitevals.git import history
-from gitevals.git.objects import Objects
 from gitevals.git.repo import Repo
 from gitevals.model.movement import Span
 from gitevals.model.task import TASK_ID
@@ -13,7 +12,7 @@ from gitevals.model.task import TASK_ID
 UNDO_LIMIT = 100  # first-parent steps of the target that are searched for the delivery a movement undoes
 
 
-def exemption(repo: Repo, objects: Objects, base: BaseConfig, span: Span) -> str:
+def exemption(repo: Repo, base: BaseConfig, span: Span) -> str:
     """Why project verification alone is needed for ``span``, or "" where it is not so."""
     if span.old.tree == span.new.tree:
         return "the tree is unchanged"
@@ -42,11 +41,8 @@ def _is_of_examination(config: Config, path: str, mode: str) -> bool:
 
 def _restored(repo: Repo, span: Span) -> str:
     """The first-parent ancestor of old whose tree the movement restores, or ""."""
-    for line in repo.text("log", "--first-parent", "--format=%H %T", span.old.id, "--").splitlines():
-        commit, tree = line.split()
-        if tree == span.new.tree:
-            return commit
-    return ""
+    entries = history.log(repo, "--first-parent", span.old.id, trailer="Task")
+    return next((entry.id for entry in entries if entry.tree == span.new.tree), "")
 
 
 def _undone(repo: Repo, span: Span, paths: frozenset[str]) -> str:

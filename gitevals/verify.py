@@ -51,8 +51,7 @@ def of_change(session: Session, target: Target, head: Head, tasks: Sequence[str]
     )
     if ready is not None:
         return gate.judge(found, _movement(target, head, ready.commit or head.commit, tasks))
-    directory = session.repo.text("config", "--get", "evals.scratchDir", accept=(0, 1)) or None
-    with scratches.scratch(session.repo, directory=directory) as place:
+    with scratches.scratch(session.repo, directory=session.scratch_directory()) as place:
         candidate = integrate.in_scratch(place, base=target.tip, head=head.commit)
         if candidate.commit is None:
             return _unmergeable(target, head, candidate)

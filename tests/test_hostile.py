@@ -391,3 +391,10 @@ def test_a_stranger_before_the_first_commit_is_told_to_make_it(tmp_path: Path) -
     answer = evals(place, "status")
     assert answer.code == 2
     assert "commit .gitevals.yaml to main first" in answer.err
+
+
+def test_a_transaction_of_symbolic_refs_alone_is_judged(a_guarded_project: Place) -> None:
+    line = f"{'0' * 40} ref:refs/heads/x refs/heads/main\n".encode()
+    done = a_guarded_project.attempt("sh", ".git/hooks/reference-transaction", "prepared", stdin=line)
+    assert done.returncode == 1
+    assert b"would become a symbolic ref" in done.stderr

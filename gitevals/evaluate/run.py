@@ -102,8 +102,7 @@ def run(session: Session, change: Change, examined: Sequence[Examined], manner: 
             _authorise(session, store, change, examined, manner)
             return reused
     kept: list[str] = []
-    directory = session.repo.text("config", "--get", "evals.scratchDir", accept=(0, 1)) or None
-    with scratches.scratch(session.repo, directory=directory, keep=lambda: bool(kept)) as place:
+    with scratches.scratch(session.repo, directory=session.scratch_directory(), keep=lambda: bool(kept)) as place:
         try:
             return _in_scratch(session, store, place, change, candidate, examined, manner, kept)
         except KeyboardInterrupt:
