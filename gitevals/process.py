@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Protocol, Self
 
 import msgspec
 
@@ -37,11 +37,39 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Captured(msgspec.Struct, frozen=True, kw_only=True):
-    """One stream: ``kept`` is all of it or, if ``truncated``, its head and tail around a line that says what is out."""
+    """One stream: ``kept`` is all of it or, if ``truncated``, its head and tail around a line that says what is out.
+
+    ``total_bytes`` counts what the command wrote, ``redacted`` the places where a filter put something else.
+    """
 
     kept: bytes
     total_bytes: int
     truncated: bool
+    redacted: int = 0
+
+
+class Filter(Protocol):
+    """What one stream passes through before any of it is kept; ``count`` is the number of its replacements."""
+
+    @property
+    def count(self) -> int:
+        """How many places have been replaced."""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What of the stream, with ``chunk`` at its end, can be given out by now."""
+
+    def finish(self) -> bytes:
+        """What is left once the stream has ended."""
+
+
+class _AsIs:
+    count = 0
+
+    def feed(self, chunk: bytes) -> bytes:
+        return chunk
+
+    def finish(self) -> bytes:
+        return b""
 
 
 class Ended(StrEnum):
@@ -78,10 +106,12 @@ def run(
     env: Mapping[str, str],
     limits: Limits,
     on_tick: Callable[[float], None] | None = None,
+    filters: Callable[[], Filter] | None = None,
 ) -> Outcome:
     """Run ``argv`` and wait until nothing of it is left; ``on_tick`` gets the elapsed seconds twice a second.
 
-    An exception meanwhile (Ctrl-C, or one from ``on_tick``) propagates once the whole process tree has been ended.
+    Each stream passes through a filter of its own, made by ``filters``, before it is cut to what is kept. An exception
+    meanwhile (Ctrl-C, or one from ``on_tick``) propagates once the whole process tree has been ended.
     """
     request = Request(
         [os.fsencode(argument) for argument in argv],
@@ -92,8 +122,8 @@ def run(
     )
     overdue_seconds = limits.timeout_seconds + limits.grace_seconds + OVERDUE_SECONDS
     with (
-        _Drain(limits) as stdout,
-        _Drain(limits) as stderr,
+        _Drain(limits, (filters or _AsIs)()) as stdout,
+        _Drain(limits, (filters or _AsIs)()) as stderr,
         _supervisor(request, stdout.entrance, stderr.entrance) as supervisor,
     ):
         report = supervisor.wait(overdue_seconds, on_tick or (lambda elapsed_seconds: None))
@@ -187,14 +217,17 @@ def _supervisor(request: Request, stdout: IO[bytes], stderr: IO[bytes]) -> Itera
 class _Drain:
     """Reads one stream in a thread and keeps its head and tail; ``entrance`` is where the command writes."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, passing: Filter) -> None:
         self._limits = limits
+        self._filter = passing
         self._stack = contextlib.ExitStack()
         self._exit, self.entrance = _pipe(self._stack)
         self._stopped, self._stop = _pipe(self._stack)
         self._head = bytearray()
         self._tail = bytearray()
         self._total_bytes = 0
+        self._passed_bytes = 0
+        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def __enter__(self) -> Self:
@@ -210,13 +243,24 @@ class _Drain:
 
     def captured(self) -> Captured:
         """What was read, once the block has been left."""
+        if self._failure:
+            raise self._failure
         tail = self._tail[max(0, len(self._tail) - self._limits.tail_bytes) :]
-        left_out = self._total_bytes - len(self._head) - len(tail)
+        left_out = self._passed_bytes - len(self._head) - len(tail)
         marker = b"\n[git-evals: %d bytes left out]\n" % left_out if left_out else b""
         kept = bytes(self._head) + marker + bytes(tail)
-        return Captured(kept=kept, total_bytes=self._total_bytes, truncated=left_out > 0)
+        return Captured(kept=kept, total_bytes=self._total_bytes, truncated=left_out > 0, redacted=self._filter.count)
 
     def _work(self) -> None:
+        try:
+            self._read()
+            self._keep(self._filter.finish())
+        except Exception as error:
+            self._failure = error
+            # A command that writes on must not wait for a reader that is gone.
+            self._exit.close()
+
+    def _read(self) -> None:
         poller = select.poll()
         poller.register(self._exit, select.POLLIN)
         poller.register(self._stopped, select.POLLIN)
@@ -224,13 +268,14 @@ class _Drain:
             chunk = os.read(self._exit.fileno(), CHUNK_BYTES)
             if not chunk:
                 return
-            self._keep(chunk)
+            self._total_bytes += len(chunk)
+            self._keep(self._filter.feed(chunk))
 
-    def _keep(self, chunk: bytes) -> None:
-        self._total_bytes += len(chunk)
+    def _keep(self, passed: bytes) -> None:
+        self._passed_bytes += len(passed)
         room = self._limits.head_bytes - len(self._head)
-        self._head += chunk[:room]
-        self._tail += chunk[room:]
+        self._head += passed[:room]
+        self._tail += passed[room:]
         if len(self._tail) > 2 * self._limits.tail_bytes:
             del self._tail[: len(self._tail) - self._limits.tail_bytes]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gitevals.process import Ended, Limits, Outcome, run
+from gitevals.process import Ended, Filter, Limits, Outcome, run
 from gitevals.supervise import from_ps, process_table
 
 ROOT = Path(__file__).parent.parent
@@ -53,11 +53,12 @@ def attempt(
     head_bytes: int = 256 * 1024,
     tail_bytes: int = 768 * 1024,
     on_tick: Callable[[float], None] | None = None,
+    filters: Callable[[], Filter] | None = None,
 ) -> Outcome:
     limits = Limits(
         timeout_seconds=timeout_seconds, grace_seconds=grace_seconds, head_bytes=head_bytes, tail_bytes=tail_bytes
     )
-    return run(argv, cwd=str(cwd), env=env, limits=limits, on_tick=on_tick)
+    return run(argv, cwd=str(cwd), env=env, limits=limits, on_tick=on_tick, filters=filters)
 
 
 def python(program: str, *arguments: str | Path) -> list[str]:
@@ -202,6 +203,46 @@ def test_head_and_tail_are_kept_around_a_line_that_counts_the_rest(
     outcome = attempt("printf", "0123456789", head_bytes=head_bytes, tail_bytes=tail_bytes)
     assert outcome.stdout.kept == kept
     assert (outcome.stdout.total_bytes, outcome.stdout.truncated) == (10, kept != b"0123456789")
+
+
+class Late:
+    """Says everything at the end, one word replaced by a longer one."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.held = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        self.held += chunk
+        return b""
+
+    def finish(self) -> bytes:
+        self.count = self.held.count(b"345")
+        return self.held.replace(b"345", b"<three>")
+
+
+@pytest.mark.parametrize(
+    ("head_bytes", "tail_bytes", "kept"),
+    [(20, 20, b"012<three>6789"), (5, 5, b"012<t\n[git-evals: 4 bytes left out]\n>6789")],
+)
+def test_a_filter_comes_before_the_cut_and_has_each_stream_for_itself(
+    head_bytes: int, tail_bytes: int, kept: bytes
+) -> None:
+    program = 'printf 01234; printf 01 >&2; printf 56789; printf 345 >&2; kill -9 "$$"'
+    outcome = attempt("sh", "-c", program, head_bytes=head_bytes, tail_bytes=tail_bytes, filters=Late)
+    assert (outcome.stdout.kept, outcome.stdout.total_bytes, outcome.stdout.redacted) == (kept, 10, 1)
+    assert (outcome.stderr.kept, outcome.stderr.total_bytes, outcome.stderr.redacted) == (b"01<three>", 5, 1)
+    assert attempt("printf", "345").stdout.redacted == 0
+
+
+def test_a_filter_that_fails_is_told_and_does_not_hold_the_command(tmp_path: Path) -> None:
+    class Broken(Late):
+        def feed(self, chunk: bytes) -> bytes:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        attempt("sh", "-c", "trap '' PIPE; while echo on; do :; done; : >ended", cwd=tmp_path, filters=Broken)
+    assert (tmp_path / "ended").exists()
 
 
 def test_any_amount_of_output_fits_in_bounded_memory() -> None:
