@@ -13,6 +13,8 @@ from gitevals.git.repo import Repo
 
 FIRST_LINE = "git-evals ledger v1"
 IDENTITY = "git-evals <writer@git-evals.invalid>"
+WRITTEN = "written"
+WRITTEN_LIMIT_BYTES = 1 << 16
 TRIES = 50
 LONGEST_PAUSE_SECONDS = 0.05
 
@@ -82,9 +84,32 @@ def _move(
             return tip or repo.zero
         [new_tip] = objects.write_many([commit(new_tree, tip)])
         if refs.update(repo, ref, new_tip, tip or repo.zero):
+            _remember(repo, new_tip)
             return new_tip
         _pause(count)
     raise LedgerBusy(f"others kept moving {ref} while it was to be written", hint="run the command again")
+
+
+def written(repo: Repo) -> frozenset[str]:
+    """The last tips that this clone gave its ledgers; a ledger that stands elsewhere was moved by something else."""
+    try:
+        with open(os.path.join(repo.common_dir, "git-evals", WRITTEN), encoding="ascii", errors="replace") as file:
+            return frozenset(file.read().split())
+    except OSError:
+        return frozenset()
+
+
+def _remember(repo: Repo, tip: str) -> None:
+    """Keep ``tip`` for `written`; called under the lock, and a file that cannot be written is no error."""
+    path = os.path.join(repo.common_dir, "git-evals", WRITTEN)
+    with contextlib.suppress(OSError):
+        if os.path.exists(path) and os.path.getsize(path) > WRITTEN_LIMIT_BYTES:
+            with open(path, encoding="ascii", errors="replace") as file:
+                kept = file.read().split()[-WRITTEN_LIMIT_BYTES // 256 :]
+            with open(path, "w", encoding="ascii", errors="replace") as file:
+                file.writelines(f"{entry}\n" for entry in kept)
+        with open(path, "a", encoding="ascii") as file:
+            file.write(f"{tip}\n")
 
 
 def _pause(count: int) -> None:

@@ -19,6 +19,7 @@ _TYPES = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectTy
 _KINDS = {int(number): kind for kind, number in _TYPES.items()}
 # libgit2 keeps no tree over 4 KiB; a ledger's are larger, and are walked again for every note that is asked for.
 TREE_CACHE_LIMIT_BYTES = 256 * 1024
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
 class LibgitObjects:
@@ -57,10 +58,18 @@ class LibgitObjects:
             found = parsed.id if parsed.path is None else self._find(parsed)
             kind, body = self._repository.read(found)
         except (KeyError, pygit2.InvalidSpecError):  # the latter: a tag of what has no tree
-            return None
+            return GitObject(EMPTY_TREE, "tree", b"") if self._is_empty_tree(parsed) else None
         except (pygit2.GitError, OSError) as error:
             raise CannotTell(f"libgit2 cannot read {name}: {error}", hint="look for damage with `git fsck`") from error
         return GitObject(str(found), _KINDS[int(kind)], body)
+
+    def _is_empty_tree(self, name: Name) -> bool:
+        """Whether ``name`` means the tree without entries, which git knows although nobody ever wrote it."""
+        try:
+            found = self._repository[name.id].peel(pygit2.Commit).tree_id if name.path == "" else name.id
+        except (KeyError, pygit2.GitError, pygit2.InvalidSpecError):
+            found = name.id
+        return not name.path and str(found) == EMPTY_TREE
 
     def _find(self, name: Name) -> str | pygit2.Oid:
         found = self._repository[name.id]

@@ -37,7 +37,7 @@ _ALWAYS = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_GRAFT_FILE": os.path.join(os.devnull, "none"),  # what can be opened makes git advise against such files
     "LC_ALL": "C",
 }
 

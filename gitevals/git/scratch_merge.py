@@ -5,8 +5,8 @@ import os
 import msgspec
 
 from gitevals.errors import GitFailed
-from gitevals.git import run
-from gitevals.git.scratch import Scratch, explained, fields, switch
+from gitevals.git import promised, run, submodules
+from gitevals.git.scratch import Scratch, explained, fields, switch, told
 
 _BUILT_IN_DRIVERS = frozenset({"text", "binary", "union"})
 
@@ -30,12 +30,24 @@ def merge(scratch: Scratch, base: str, head: str) -> MergeOutcome:
     """Merge ``head`` into a checkout of ``base`` as git does by default; the same two commits give the same commit.
 
     Only built-in merge drivers exist there and the attributes are those of ``base``. The merge commit carries the later
-    of its parents' dates.
+    of its parents' dates. A partial clone fetches what it lacks of them first.
     """
+    with told(scratch.root):
+        return _merged(scratch, base, head)
+
+
+def _merged(scratch: Scratch, base: str, head: str) -> MergeOutcome:
+    if any(promised.is_partial(source) for source in scratch.sources):
+        promised.bring(scratch.repo, scratch.sources, [base, head, *_bases(scratch, base, head)])
     switch(scratch, base)
     asked = _trees_and_dates(scratch, base, head)
     base_tree = asked[0].split()[0]
-    done = _merge(scratch, head, f"Merge {head} into {base}", max(int(line.split()[1]) for line in asked))
+    seconds = max(int(line.split()[1]) for line in asked)
+    done = _merge(scratch, base, head, seconds)
+    if done.status == 1 and _submodules_conflict(scratch):
+        switch(scratch, base)
+        with submodules.lent(msgspec.structs.replace(scratch, commit=base)):
+            done = _merge(scratch, base, head, seconds)
     found = MergeOutcome(base_tree=base_tree, custom_drivers=_custom_drivers(scratch, base))
     if done.status == 1:
         return msgspec.structs.replace(found, conflicts=_unmerged(scratch), message="the merge has conflicts")
@@ -47,6 +59,16 @@ def merge(scratch: Scratch, base: str, head: str) -> MergeOutcome:
     return msgspec.structs.replace(found, commit=commit, tree=tree)
 
 
+def _bases(scratch: Scratch, base: str, head: str) -> list[str]:
+    """The merge bases, and theirs in turn where there are several, for the merge then merges these first."""
+    found: list[str] = []
+    level = [base, head]
+    while len(level) > 1:
+        level = scratch.repo.text("merge-base", "--all", *level, accept=range(256)).split()
+        found += level
+    return found
+
+
 def _trees_and_dates(scratch: Scratch, base: str, head: str) -> list[str]:
     try:
         return scratch.repo.text("log", "--no-walk=unsorted", "--format=%T %ct", base, head, "--").splitlines()
@@ -54,10 +76,15 @@ def _trees_and_dates(scratch: Scratch, base: str, head: str) -> list[str]:
         raise explained(scratch, head, error) from error
 
 
-def _merge(scratch: Scratch, head: str, message: str, seconds: int) -> run.Completed:
+def _merge(scratch: Scratch, base: str, head: str, seconds: int) -> run.Completed:
+    message = f"Merge {head} into {base}"
     dates = {"GIT_AUTHOR_DATE": f"@{seconds} +0000", "GIT_COMMITTER_DATE": f"@{seconds} +0000"}
     options = ("-q", "-s", "ort", "--no-ff", "--no-edit", "--no-verify", "--no-stat", "--no-gpg-sign", "-m", message)
     return scratch.repo.run("merge", *options, head, env=dates, accept=range(256))
+
+
+def _submodules_conflict(scratch: Scratch) -> bool:
+    return any(entry.startswith("160000 ") for entry in fields(scratch.repo.run("ls-files", "-u", "-z").stdout))
 
 
 def _unmerged(scratch: Scratch) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from gitevals.errors import BadInput, CannotTell, ObjectMissing
 from gitevals.git.objects import GitObject, NewObject, Objects, read
 
 FILE = "100644"
+EXECUTABLE = "100755"
 DIRECTORY = "40000"
 
 _RAW = {length: re.compile(rb"([0-7]+) ([^\0/]+)\0(.{%d})" % length, re.DOTALL) for length in (20, 32)}
@@ -87,11 +88,32 @@ def find(objects: Objects, root: str, path: str) -> GitObject | None:
     return found
 
 
-def edit(objects: Objects, root: str | None, changes: Mapping[str, str | None]) -> str:
+class Uncommitted:
+    """``objects`` to read from; what is written there is given its id and otherwise dropped."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    @property
+    def object_format(self) -> str:
+        """As that of the objects read from."""
+        return self._objects.object_format
+
+    def read_many(self, names: Sequence[str]) -> list[GitObject | None]:
+        """As the objects read from have them."""
+        return self._objects.read_many(names)
+
+    def write_many(self, objects: Sequence[NewObject]) -> list[str]:
+        """The ids that the objects would have."""
+        return [object_id(new.kind, new.body, self.object_format) for new in objects]
+
+
+def edit(objects: Objects, root: str | None, changes: Mapping[str, str | Entry | None]) -> str:
     """The tree ``root`` with each path set to a blob, or gone (file or directory) where the change is None.
 
-    A file gives way to a directory and the other way round; directories that become empty vanish. No path of
-    ``changes`` may lead through another. Removing the last entry leaves the empty tree.
+    An `Entry` as a change brings its own mode, so that a whole directory can be set; its name is not looked at. A file
+    gives way to a directory and the other way round; directories that become empty vanish. No path of ``changes`` may
+    lead through another. Removing the last entry leaves the empty tree.
     """
     wanted = _by_directory(changes)
     present = _present(objects, root, wanted)
@@ -110,19 +132,25 @@ def edit(objects: Objects, root: str | None, changes: Mapping[str, str | None]) 
     return objects.write_many(made)[-1] if made or root is None else root
 
 
-def _by_directory(changes: Mapping[str, str | None]) -> Directories:
+def _by_directory(changes: Mapping[str, str | Entry | None]) -> Directories:
     wanted: Directories = {"": {}}
-    for path, blob in changes.items():
+    for path, change in changes.items():
         if any(part.lower() in _REFUSED_NAMES or "\0" in part for part in path.split("/")):
             raise BadInput(f"{path!r} cannot be a path in a tree")
         directory, name = _split(path)
-        wanted.setdefault(directory, {})[name] = Entry(FILE, name, blob) if blob else None
+        wanted.setdefault(directory, {})[name] = _entry(name, change)
         while directory and (directory := _split(directory)[0]) not in wanted:
             wanted[directory] = {}
     for path in changes:
         if path in wanted:
             raise ValueError(f"{path!r} is changed as a file and as a directory")
     return wanted
+
+
+def _entry(name: str, change: str | Entry | None) -> Entry | None:
+    if isinstance(change, Entry):
+        return Entry(change.mode, name, change.id)
+    return Entry(FILE, name, change) if change else None
 
 
 def _present(objects: Objects, root: str | None, wanted: Directories) -> dict[str, dict[str, Entry]]:

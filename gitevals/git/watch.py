@@ -1,24 +1,20 @@
 """What foreign code changed in a scratch repository, judged by records it had no hand in."""
 
-import contextlib
-import hashlib
 import os
 import re
-import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from gitevals.git.scratch import Scratch, different, quoted
+from gitevals.errors import GitFailed
+from gitevals.git.scratch import Scratch, different, quoted, told
+from gitevals.git.seen import ABSENT, Kind, Seen, identity, look, look_at, scan, seen_entry, small_file
 
-_PIECE_BYTES = 1 << 18
 _HEAD_LIMIT_BYTES = 4096
 _PACKED_REFS_LIMIT_BYTES = 1 << 28
 _DEEPEST_SYMREF = 5
 
-Kind = Literal["absent", "file", "link", "directory", "other", "unreadable"]
 _BECAME: dict[Kind, str] = {
     "file": "replaced by a file",
     "link": "replaced by a symbolic link",
@@ -28,17 +24,22 @@ _BECAME: dict[Kind, str] = {
 }
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """What stands at a path: ``digest`` is the SHA-256 of a file's bytes, or a link's target."""
+class _Identities(msgspec.Struct, frozen=True, kw_only=True):
+    """Which directories these are, and what ``.git`` in the work tree is: a submodule's names another place."""
 
-    kind: Kind
-    executable: bool = False
-    digest: bytes = b""
+    worktree: str
+    git_dir: str
+    link: Seen
 
 
-_Names = Mapping[str, os.DirEntry[str]] | None
-_ABSENT = Seen("absent")
-_UNREADABLE = Seen("unreadable")
+class _Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be told of one work tree; ``lines`` by path from the top, ``ours`` are paths no output may be."""
+
+    first: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    lines: dict[str, str] = {}
+    ours: frozenset[str] = frozenset()
+    unseen: tuple[str, ...] = ()
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,12 +51,13 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     head: str | None
-    identities: tuple[str, str]
+    identities: _Identities
     watch: dict[str, Seen]
     ours: frozenset[str]
     seen: dict[str, Seen]
     rules: tuple[str, ...]
     warnings: frozenset[str]
+    inner: dict[str, "Baseline"] = {}
 
 
 class _Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,17 +67,26 @@ class _Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def baseline(scratch: Scratch) -> Baseline:
-    """The state of a checked-out scratch as it is now, kept where the code that runs next cannot reach it."""
+    """The state of a checked-out scratch as it is now, kept where the code that runs next cannot reach it.
+
+    Submodules are part of it. `CannotTell` if there is no room to compare, or git cannot look.
+    """
+    with told(scratch.root):
+        inner = {module.path: _baseline(module) for module in scratch.inner}
+        return msgspec.structs.replace(_baseline(scratch), inner=inner)
+
+
+def _baseline(scratch: Scratch) -> Baseline:
     listing = _list(scratch)
     ours = listing.tracked | _telling(listing.tracked)
-    seen = _look(scratch.worktree, ours | listing.untracked | _telling(listing.untracked))
+    seen = look(scratch.worktree, ours | listing.untracked | _telling(listing.untracked))
     return Baseline(
         head=_head(scratch),
         identities=_identities(scratch),
         watch=_watch_files(scratch),
         ours=ours,
         seen=seen,
-        rules=_strange_rules(scratch, listing, [path for path in ours if seen[path] != _ABSENT]),
+        rules=_strange_rules(scratch, listing, [path for path in ours if seen[path] != ABSENT]),
         warnings=listing.warnings,
     )
 
@@ -83,38 +94,65 @@ def baseline(scratch: Scratch) -> Baseline:
 def changes(scratch: Scratch, baseline: Baseline, *, outputs: Sequence[str] = ()) -> tuple[str, ...]:
     """What changed since ``baseline``, one line each; nothing that runs here reads the scratch's own configuration.
 
-    The ignore rules are the ``.gitignore`` files of the work tree alone. ``outputs`` are further patterns in the
-    ``.gitignore`` syntax, relative to the top (``build/``, ``__pycache__/``, ``*.log``): untracked files that match
-    may come, change and go. Content of submodules is not looked at.
+    The ignore rules are the ``.gitignore`` files of the work tree alone, in a submodule its own. ``outputs`` are
+    further patterns in the ``.gitignore`` syntax, relative to the top (``build/``, ``__pycache__/``, ``*.log``):
+    untracked files that match may come, change and go. Nothing is written but the patterns; where even they find no
+    room, a line says that outputs could not be told from other files. `CannotTell` if git itself cannot look.
     """
-    if _identities(scratch)[0] != baseline.identities[0]:
+    if _identities(scratch).worktree != baseline.identities.worktree:
         return ("the work tree was replaced or removed",)
-    if _watch_files(scratch) != baseline.watch:
+    pairs = [(scratch, baseline), *((module, baseline.inner[module.path]) for module in scratch.inner)]
+    if any(_watch_files(part) != was.watch for part, was in pairs):
         return ("our own records beside the work tree were altered",)
+    with told(scratch.root):
+        found = [_found(part, was) for part, was in pairs]
+    lines = {path: line for each in reversed(found) for path, line in each.lines.items()}
+    ours = frozenset[str]().union(*(each.ours for each in found))
+    admitted, unknown = _admitted(scratch, [path for path in lines if path not in ours], outputs)
+    return (
+        *(line for each in found for line in each.first),
+        *(line for each in found for line in each.rules),
+        *(lines[path] for path in sorted(lines) if path not in admitted),
+        *(line for each in found for line in each.unseen),
+        *unknown,
+    )
+
+
+def _found(scratch: Scratch, was: Baseline) -> _Found:
+    if scratch.path and _identities(scratch).worktree != was.identities.worktree:
+        return _Found(
+            lines={scratch.path: f"replaced or removed: {quoted(scratch.path)}"}, ours=frozenset((scratch.path,))
+        )
     listing = _list(scratch)
-    now = _look(scratch.worktree, baseline.seen)
-    changed = {path: line for path, was in baseline.seen.items() if (line := _told(path, was, now[path]))}
-    new = {path: f"new file: {quoted(path)}" for path in listing.untracked if path not in baseline.seen}
+    at = f" in {quoted(scratch.path)}" if scratch.path else ""
+    now = look(scratch.worktree, was.seen)
+    changed = {
+        path: line for path, before in was.seen.items() if (line := _line(scratch.named(path), before, now[path]))
+    }
+    new = {path: f"new file: {scratch.named(path)}" for path in listing.untracked if path not in was.seen}
     found = {**changed, **new}
-    admitted = _admitted(scratch, [path for path in found if path not in baseline.ours], outputs)
-    lines = [found[path] for path in sorted(found) if path not in admitted]
-    unseen = sorted(f"cannot look everywhere: {quoted(line)}" for line in listing.warnings - baseline.warnings)
-    return (*_head_changes(scratch, baseline), *baseline.rules, *lines, *unseen)
+    return _Found(
+        first=_head_changes(scratch, was),
+        rules=was.rules,
+        lines={os.path.join(scratch.path, path): line for path, line in found.items()},
+        ours=frozenset(os.path.join(scratch.path, path) for path in found if path in was.ours),
+        unseen=tuple(sorted(f"cannot look everywhere{at}: {quoted(w)}" for w in listing.warnings - was.warnings)),
+    )
 
 
-def _head_changes(scratch: Scratch, baseline: Baseline) -> list[str]:
+def _head_changes(scratch: Scratch, baseline: Baseline) -> tuple[str, ...]:
     if _identities(scratch) != baseline.identities:
-        return [".git was replaced or removed"]
-    head = _head(scratch)
-    if head is None:
-        return ["HEAD is unreadable"]
-    return [] if head == baseline.head else [f"HEAD moved to {head}"]
+        done = "made" if baseline.identities.link == ABSENT else "replaced or removed"
+        return (f"{scratch.named('.git')} was {done}",)
+    head, of = _head(scratch), f" of submodule {quoted(scratch.path)}" if scratch.path else ""
+    if head == baseline.head:
+        return ()
+    return (f"HEAD{of} moved to {head}",) if head else (f"HEAD{of} is unreadable",)
 
 
-def _told(path: str, was: Seen, now: Seen) -> str:
+def _line(name: str, was: Seen, now: Seen) -> str:
     if was == now:
         return ""
-    name = quoted(path)
     if was.kind == "absent":
         return f"new file: {name}"
     if now.kind == "absent":
@@ -150,72 +188,7 @@ def _strange_rules(scratch: Scratch, listing: _Listing, telling: Iterable[str]) 
     tracked = any(os.path.basename(path) == ".gitignore" for path in listing.tracked)
     altered = different(scratch, "-d", "-m", "--", ":(glob)**/.gitignore") if tracked else []
     added = [path for path in telling if path not in listing.tracked and os.path.basename(path) == ".gitignore"]
-    return tuple(f"ignore rules are not the commit's: {quoted(path)}" for path in sorted([*altered, *added]))
-
-
-def _look(top: str, paths: Iterable[str]) -> dict[str, Seen]:
-    """What stands at each path below ``top``; content is read each time, for a time stamp proves nothing."""
-    known: dict[str, _Names] = {}
-    return {path: _look_at(top, path, known) for path in paths}
-
-
-def _look_at(top: str, path: str, known: dict[str, _Names]) -> Seen:
-    directory, _, name = path.rstrip("/").rpartition("/")
-    names = _names(top, directory, known)
-    if names is None:
-        return _UNREADABLE
-    entry = names.get(name)
-    return _seen(entry) if entry else _ABSENT
-
-
-def _names(top: str, directory: str, known: dict[str, _Names]) -> _Names:
-    """The entries of a directory, none if a link or anything else took its place; None if it cannot be read."""
-    if directory not in known:
-        known[directory] = _scan(os.path.join(top, directory)) if _is_real(top, directory, known) else {}
-    return known[directory]
-
-
-def _is_real(top: str, directory: str, known: dict[str, _Names]) -> bool:
-    if not directory:
-        return True
-    above, _, name = directory.rpartition("/")
-    names = _names(top, above, known)
-    return names is None or (name in names and names[name].is_dir(follow_symlinks=False))
-
-
-def _scan(directory: str) -> _Names:
-    try:
-        with os.scandir(directory) as entries:
-            return {entry.name: entry for entry in entries}
-    except OSError:
-        return None
-
-
-def _seen(entry: os.DirEntry[str]) -> Seen:
-    try:
-        if entry.is_symlink():
-            return Seen("link", digest=os.fsencode(os.readlink(entry.path)))
-        if entry.is_file(follow_symlinks=False):
-            return _seen_file(entry.path)
-    except OSError:
-        return _UNREADABLE
-    return Seen("directory" if entry.is_dir(follow_symlinks=False) else "other")
-
-
-def _seen_file(path: str) -> Seen:
-    file = _open(path)
-    try:
-        hasher = hashlib.sha256()
-        while piece := os.read(file, _PIECE_BYTES):
-            hasher.update(piece)
-        return Seen("file", bool(os.fstat(file).st_mode & stat.S_IXUSR), hasher.digest())
-    finally:
-        os.close(file)
-
-
-def _open(path: str) -> int:
-    """Open for reading; a link is refused and a pipe does not block."""
-    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    return tuple(f"ignore rules are not the commit's: {scratch.named(path)}" for path in sorted([*altered, *added]))
 
 
 def _watch_files(scratch: Scratch) -> dict[str, Seen]:
@@ -223,30 +196,26 @@ def _watch_files(scratch: Scratch) -> dict[str, Seen]:
     found: dict[str, Seen] = {}
     waiting = [scratch.watch_dir]
     while waiting:
-        for entry in (_scan(waiting.pop()) or {}).values():
-            found[entry.path] = _seen(entry)
+        for entry in (scan(waiting.pop()) or {}).values():
+            found[entry.path] = seen_entry(entry)
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
     return found
 
 
-def _identities(scratch: Scratch) -> tuple[str, str]:
-    return _identity(scratch.worktree), _identity(scratch.repo.git_dir)
-
-
-def _identity(directory: str) -> str:
-    with contextlib.suppress(OSError):
-        status = os.lstat(directory)
-        if stat.S_ISDIR(status.st_mode):
-            return f"{status.st_dev}:{status.st_ino}"
-    return ""
+def _identities(scratch: Scratch) -> _Identities:
+    return _Identities(
+        worktree=identity(scratch.worktree),
+        git_dir=identity(scratch.repo.git_dir),
+        link=look_at(scratch.worktree, ".git", {}),
+    )
 
 
 def _head(scratch: Scratch) -> str | None:
     """The commit that HEAD of the scratch resolves to, read by hand; None if nothing sound stands there."""
     name = "HEAD"
     for _ in range(_DEEPEST_SYMREF):
-        text = _small_file(os.path.join(scratch.repo.git_dir, name), _HEAD_LIMIT_BYTES)
+        text = small_file(os.path.join(scratch.repo.git_dir, name), _HEAD_LIMIT_BYTES)
         if text is None:
             return _packed(scratch, name)
         if not text.startswith("ref:"):
@@ -258,37 +227,31 @@ def _head(scratch: Scratch) -> str | None:
 
 
 def _packed(scratch: Scratch, name: str) -> str | None:
-    text = _small_file(os.path.join(scratch.repo.git_dir, "packed-refs"), _PACKED_REFS_LIMIT_BYTES) or ""
+    text = small_file(os.path.join(scratch.repo.git_dir, "packed-refs"), _PACKED_REFS_LIMIT_BYTES) or ""
     found = re.search(rf"^([0-9a-f]{{40}}|[0-9a-f]{{64}}) {re.escape(name)}$", text, re.MULTILINE)
     return found[1] if found else None
 
 
-def _small_file(path: str, limit_bytes: int) -> str | None:
-    with contextlib.suppress(OSError):
-        file = _open(path)
-        try:
-            regular = stat.S_ISREG(os.fstat(file).st_mode)
-            return _read(file, limit_bytes) if regular else None
-        finally:
-            os.close(file)
-    return None
+def _admitted(scratch: Scratch, paths: Sequence[str], outputs: Sequence[str]) -> tuple[set[str], tuple[str, ...]]:
+    """Those of ``paths`` that match ``outputs``; git decides, in an empty directory where no other rule exists.
 
-
-def _read(file: int, limit_bytes: int) -> str:
-    with os.fdopen(os.dup(file), "rb") as opened:
-        return os.fsdecode(opened.read(limit_bytes))
-
-
-def _admitted(scratch: Scratch, paths: Sequence[str], outputs: Sequence[str]) -> set[str]:
-    """Those of ``paths`` that match ``outputs``; git decides, in an empty directory where no other rule exists."""
+    Where that cannot be asked all of them, with a line that says so.
+    """
     if not paths or not outputs:
-        return set()
+        return set(), ()
+    try:
+        return _matching(scratch, paths, outputs), ()
+    except (OSError, GitFailed) as error:
+        reason = error.message if isinstance(error, GitFailed) else error.strerror
+        return set(paths), (f"cannot tell outputs from other files: {reason}",)
+
+
+def _matching(scratch: Scratch, paths: Sequence[str], outputs: Sequence[str]) -> set[str]:
     asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    with tempfile.TemporaryDirectory(dir=scratch.root) as own:
-        empty, rules = os.path.join(own, "empty"), os.path.join(own, "rules")
-        os.mkdir(empty)
-        with open(rules, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.writelines(f"{pattern}\n" for pattern in outputs)
-        options = ("-c", f"core.excludesFile={rules}", "check-ignore", "--no-index", "-z", "--stdin")
+    with tempfile.NamedTemporaryFile(dir=scratch.root, prefix="rules-") as rules:
+        rules.writelines(os.fsencode(f"{pattern}\n") for pattern in outputs)
+        rules.flush()
+        options = ("-c", f"core.excludesFile={rules.name}", "check-ignore", "--no-index", "-z", "--stdin")
+        empty = os.path.join(scratch.watch_dir, "empty")
         done = scratch.watch.run(*options, stdin=asked, accept=(0, 1), cwd=empty)
     return {os.fsdecode(path) for path in done.stdout.split(b"\0") if path}

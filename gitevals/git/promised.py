@@ -1,0 +1,93 @@
+"""Objects that a partial clone left with its remote: fetched in one go, before anybody misses them."""
+
+import contextlib
+import os
+import re
+import shlex
+from collections.abc import Sequence
+
+from gitevals.errors import CannotTell, GitFailed
+from gitevals.git.repo import Repo
+
+# A clone without trees needs its top trees, then what hangs on them, then blobs.
+_ROUNDS = 6
+# As git itself fetches what it finds missing: exactly these objects, no negotiation about history.
+_FETCH = ("-c", "fetch.negotiationAlgorithm=noop", "fetch", "-q")
+_NOTHING_ELSE = (
+    "--no-tags",
+    "--no-write-fetch-head",
+    "--no-auto-maintenance",
+    "--recurse-submodules=no",
+    "--filter=blob:none",
+    "--stdin",
+)
+
+
+def is_partial(repo: Repo) -> bool:
+    """Whether ``repo`` was cloned without some of its objects: git marks packs that promise more."""
+    with contextlib.suppress(OSError):
+        return any(name.endswith(".promisor") for name in os.listdir(os.path.join(repo.common_dir, "objects", "pack")))
+    return False
+
+
+def bring(reader: Repo, sources: Sequence[Repo], commits: Sequence[str]) -> None:
+    """Fetch into each partial clone of ``sources`` whatever ``reader`` lacks of the trees of ``commits``.
+
+    ``reader`` sees the objects of ``sources`` and has no network. A remote that does not answer, or does not have
+    what it promised, raises `CannotTell`; a commit that is not there at all is left to whoever reads it.
+    """
+    for source in sources:
+        if is_partial(source):
+            _bring(reader, source, commits)
+
+
+def _bring(reader: Repo, source: Repo, commits: Sequence[str]) -> None:
+    before: frozenset[str] = frozenset()
+    for _ in range(_ROUNDS):
+        lacking = missing(reader, commits)
+        if not lacking:
+            return
+        _fetch(source, lacking, made_no_progress=lacking == before)
+        before = lacking
+
+
+def missing(reader: Repo, commits: Sequence[str]) -> frozenset[str]:
+    """The objects of the trees of ``commits`` that ``reader`` does not have; none if a commit itself is not there."""
+    asked = ("--objects", "--no-walk", "--missing=print", "--quiet", *commits, "--")
+    listed = reader.run("rev-list", *asked, accept=range(256)).stdout
+    return frozenset(line[1:].decode() for line in listed.splitlines() if line.startswith(b"?"))
+
+
+def _fetch(source: Repo, lacking: frozenset[str], *, made_no_progress: bool) -> None:
+    remotes = _remotes(source)
+    reason = "it sends them not" if made_no_progress else "no remote is a promisor"
+    stdin = "".join(f"{oid}\n" for oid in sorted(lacking)).encode()
+    for remote in () if made_no_progress else remotes:
+        try:
+            source.run(*_FETCH, remote, *_NOTHING_ELSE, stdin=stdin)
+            return
+        except GitFailed as error:
+            reason = _said(error)
+    named = remotes[0] if remotes else "the remote"
+    raise CannotTell(f"{len(lacking)} promised objects could not be fetched from {named}: {reason}", hint=hint(source))
+
+
+def _said(error: GitFailed) -> str:
+    """Git's reason: the transport speaks first, then git, then comes advice."""
+    lines = [line.strip() for line in error.stderr.splitlines() if line.strip()]
+    return "; ".join(lines[:2]) or error.message
+
+
+def hint(source: Repo) -> str:
+    """What brings the objects that a partial clone lacks; a plain fetch does not."""
+    remotes = _remotes(source) or ["REMOTE"]
+    return f"the clone is partial; this brings everything: `git fetch --refetch --no-filter {shlex.quote(remotes[0])}`"
+
+
+def _remotes(source: Repo) -> list[str]:
+    asked = ("config", "-z", "--get-regexp", r"^(remote\..*\.promisor|extensions\.partialclone)$")
+    entries = [entry.partition("\n") for entry in os.fsdecode(source.run(*asked, accept=(0, 1)).stdout).split("\0")]
+    found = [value for key, _, value in entries if key == "extensions.partialclone"]
+    found += [name[1] for key, _, value in entries if (name := re.fullmatch(r"remote\.(.*)\.promisor", key, re.DOTALL))
+              and value.lower() not in ("false", "no", "off", "0")]  # fmt: skip
+    return list(dict.fromkeys(name for name in found if name and not name.startswith("-")))
