@@ -1,35 +1,34 @@
-"""A task's text, in CommonMark, as criteria. The Markdown library is imported when a text is parsed, not before."""
+"""A task's text, in CommonMark, as criteria."""
 
-import bisect
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from gitevals import lookalikes, markdown
 from gitevals.errors import BadInput
+from gitevals.markdown import LIMIT_BYTES, Document, Heading, begins_item, line_of
 from gitevals.model.contract import CRITERIA_LIMIT
 from gitevals.model.task import check_task_id
 from gitevals.model.task import quoted as shown
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
+    from gitevals.markdown import Token
 
-LIMIT_BYTES = 256 * 1024
+__all__ = ["LIMIT_BYTES", "Requirement", "Task", "parse", "title_of"]
+
 HEADINGS = ("Acceptance Criteria", "Criterios de aceptación")
-NESTING_LIMIT = 60
 TITLE_LIMIT = 120
-INLINE_LIMIT = 2048
 
 CRITERION_ID = r"[A-Za-z][A-Za-z0-9_.-]{0,63}"
 BOX = r"\[[ xX]\](?=\s|$)"
-LOOSE_BOX = r"\s*(?:(?:[-*+]|[0-9]{1,9}[.)])\s*)?\[[ \t]*[xX]?[ \t]*\](?![(\[])"
 BRACKET = r"(?P<open>[*_]{0,3})\[(?P<id>[^\]]*)\]"
 CODED_ID = rf"`\[(?P<id>{CRITERION_ID})\]`(?!`)"
 SEPARATOR = r":|\s*[:–—-](?=\s|$)"
-VERBATIM_HTML = r"\s*<(?:pre|script|style|textarea)\b"
+VERBATIM_HTML = r"\s*<(?P<tag>pre|script|style|textarea)\b"
+DEFINED_ENTRY = r"[\s>]*(?:(?:[-*+]|[0-9]{1,9}[.)])[\s>]+)+\[|[\s>]*\[\s*[xX]\s*\]:"
+QUICK_ACTION = r"/[a-z_]+(?:\s|$)"
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,29 +47,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     criteria: tuple[Requirement, ...]
 
 
-class _Document(msgspec.Struct, frozen=True, kw_only=True):
-    """A parsed text: block tokens whose inline content is still source, and the targets its links name."""
+class _Section(msgspec.Struct, frozen=True, kw_only=True):
+    """The acceptance section: its heading, and where its tokens start and end."""
 
-    name: str
-    source: str
-    parser: "MarkdownIt"
-    tokens: "Sequence[Token]"
-    references: MutableMapping[str, Any]
-
-    def error(self, line: int, problem: str, *, hint: str) -> BadInput:
-        return BadInput(f"{self.name}:{line}: {problem}", hint=hint)
-
-    def inline(self, text: str) -> "list[Token]":
-        return self.parser.inline.parse(text[:INLINE_LIMIT], self.parser, self.references, [])
-
-
-class _Heading(msgspec.Struct, frozen=True, kw_only=True):
-    """A heading at the top level: where its token stands, its rank (1 to 6), line and text as shown."""
-
-    index: int
-    rank: int
-    line: int
-    text: str
+    heading: Heading
+    start: int
+    end: int
 
 
 class _Item(msgspec.Struct, kw_only=True):
@@ -84,102 +66,110 @@ class _Item(msgspec.Struct, kw_only=True):
 def parse(task_id: str, text: bytes, *, headings: Sequence[str] = (), name: str = "<file>") -> Task:
     """The task in ``text``, whose section may also be headed by one of ``headings``; a text without criteria raises."""
     check_task_id(task_id)
-    document = _read(text, name)
-    tops = list(_headings(document))
-    heading = _section(document, tops, headings)
-    criteria = _criteria(document, [item for item in _items(document, _below(document, tops, heading)) if item.boxed])
+    document = markdown.read(text, name)
+    tops = list(markdown.headings(document))
+    section = _section(document, tops, headings)
+    criteria = _criteria(document, [item for item in _items(document, section) if item.boxed])
     if not criteria:
-        hint = "write each criterion as a list item that begins with a box: `- [ ] what must hold`"
-        raise document.error(heading.line, f"no checklist entry below {shown(heading.text)}", hint=hint)
+        problem = f"no checklist entry below {shown(section.heading.text)}"
+        raise document.error(section.heading.line, problem, hint=_empty_section_hint(document, section))
     return Task(id=task_id, title=_title(document, tops, task_id), criteria=criteria)
 
 
-def _read(text: bytes, name: str) -> _Document:
-    from markdown_it import MarkdownIt
-
-    source = _decoded(text, name)
-    parser = MarkdownIt("commonmark", {"maxNesting": NESTING_LIMIT}).disable("inline")
-    references: MutableMapping[str, Any] = {}
-    tokens = parser.parse(source, references)
-    document = _Document(name=name, source=source, parser=parser, tokens=tokens, references=references)
-    for token in tokens:
-        if token.level + 1 >= NESTING_LIMIT:  # the parser drops what is deeper without a word
-            raise document.error(_line(token), "lists or quotes are nested too deep", hint="flatten the text")
-    return document
-
-
-def _decoded(text: bytes, name: str) -> str:
-    """The text with line feeds alone as line ends, no byte order mark and no NUL."""
-    if len(text) > LIMIT_BYTES:
-        raise BadInput(f"{name}: larger than {LIMIT_BYTES} bytes", hint="move what is no criterion to another file")
-    try:
-        decoded = text.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = text.count(b"\n", 0, error.start) + 1
-        raise BadInput(f"{name}:{line}: not UTF-8", hint="save the text as UTF-8") from error
-    return re.sub(r"\r\n?", "\n", decoded).replace("\0", "\ufffd")
-
-
-def _headings(document: _Document) -> Iterator[_Heading]:
-    for index, token in enumerate(document.tokens):
-        if token.type == "heading_open" and token.level == 0:
-            text = _shown(document, document.tokens[index + 1].content)
-            yield _Heading(index=index, rank=int(token.tag[1:]), line=_line(token), text=text)
-
-
-def _shown(document: _Document, source: str) -> str:
-    """Inline ``source`` as a reader sees it, on one line, without emphasis, links and comments."""
-    breaks = ("softbreak", "hardbreak")
-    shown = [token for token in document.inline(source) if token.type != "html_inline"]
-    return " ".join("".join(" " if token.type in breaks else token.content for token in shown).split())
-
-
-def _section(document: _Document, tops: Sequence[_Heading], headings: Sequence[str]) -> _Heading:
-    """The heading of the acceptance section."""
-    accepted = {_folded(heading) for heading in (*HEADINGS, *headings)} - {""}
-    found = [top for top in tops if _folded(top.text) in accepted]
+def _section(document: Document, tops: Sequence[Heading], headings: Sequence[str]) -> _Section:
+    """The acceptance section; none, a second one, and entries below what is meant as one raise."""
+    accepted = frozenset(lookalikes.folded(heading) for heading in (*HEADINGS, *headings)) - {""}
+    found = [top for top in tops if {lookalikes.folded(top.text), lookalikes.undecorated(top.text)} & accepted]
     if not found:
-        raise BadInput(f"{document.name}: no acceptance section", hint=_missing_section_hint(document))
-    if len(found) > 1:
-        hint = f"join it with the section on line {found[0].line}"
-        problem = f"a second acceptance section; the first is on line {found[0].line}"
-        raise document.error(found[1].line, problem, hint=hint)
-    return found[0]
+        raise _missing_section(document, accepted)
+    ends = (top.index for top in tops if top.index > found[0].index and top.rank <= found[0].rank)
+    section = _Section(heading=found[0], start=found[0].index + 3, end=next(ends, len(document.tokens)))
+    second = [top.line for top in found[1:2]] or list(_seconds(document, section, accepted))
+    if second:
+        line = section.heading.line
+        problem = f"a second acceptance section; the first is on line {line}"
+        raise document.error(second[0], problem, hint=f"join it with the section on line {line}")
+    return section
 
 
-def _missing_section_hint(document: _Document) -> str:
-    hint = f"add the heading `## {HEADINGS[0]}` above the checklist"
+def _seconds(document: Document, section: _Section, accepted: frozenset[str]) -> Iterator[int]:
+    """The lines outside ``section`` that are meant as its heading and have checklist entries below."""
+    meant = {index: line for index, line, text in _top_lines(document) if _is_meant(document, index, text, accepted)}
+    last: int | None = None
     for index, token in enumerate(document.tokens):
-        if _begins_item(document.tokens, index) and re.match(BOX, token.content):
-            return f"{hint}; a checklist entry stands on line {_line(token)}"
-    return hint
+        if section.heading.index <= index < section.end:
+            last = None
+        elif index in meant:
+            last = meant[index]
+        elif token.type == "heading_open" and token.level == 0:
+            last = None
+        elif last is not None and begins_item(document.tokens, index) and re.match(BOX, token.content):
+            yield last
 
 
-def _folded(heading: str) -> str:
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", heading).casefold())
-    return " ".join(folded.split()).removesuffix(":").rstrip()
+def _is_meant(document: Document, index: int, text: str, accepted: frozenset[str]) -> bool:
+    """Whether a line names the section: a heading that resembles it, or any line that is the same but for its form."""
+    if document.tokens[index - 1].type == "heading_open":
+        return lookalikes.resembles(text, accepted)
+    return lookalikes.undecorated(text) in accepted
 
 
-def _below(document: _Document, tops: Sequence[_Heading], heading: _Heading) -> "Sequence[Token]":
-    """The tokens between ``heading`` and the next one of its rank or above."""
-    ends = (top.index for top in tops if top.index > heading.index and top.rank <= heading.rank)
-    return document.tokens[heading.index + 3 : next(ends, None)]
+def _top_lines(document: Document) -> Iterator[tuple[int, int, str]]:
+    """Each line of text outside quotes and lists: the index of its token, its number, itself without comments."""
+    for index, token in enumerate(document.tokens):
+        html = token.type == "html_block"
+        if (token.type == "inline" and token.level == 1) or (html and token.level == 0):
+            for offset, text in enumerate(markdown.without_comments(token.content, html=html).split("\n")):
+                yield index, line_of(token) + offset, re.sub(r"<[^<>]*>", " ", text) if len(text) <= 200 else ""
 
 
-def _begins_item(tokens: "Sequence[Token]", index: int) -> bool:
-    """Whether the token is the content of a paragraph that a list item begins with."""
-    return index >= 2 and tokens[index - 1].type == "paragraph_open" and tokens[index - 2].type == "list_item_open"
+def _missing_section(document: Document, accepted: frozenset[str]) -> BadInput:
+    """The complaint that there is no section, at the line that is meant as its heading if one is."""
+    hint = f"add the heading `## {HEADINGS[0]}` above the checklist"
+    for token in document.tokens:
+        if token.type not in ("inline", "html_block"):
+            continue
+        text = markdown.without_comments(token.content, html=token.type == "html_block")
+        for offset, line in enumerate(text.split("\n")):
+            if lookalikes.resembles(line, accepted):
+                problem = f"no acceptance section; {shown(line.strip())} is not its heading"
+                hint = f"write it as `## {HEADINGS[0]}`, outside quotes, lists and HTML, or name it under `headings:`"
+                return document.error(line_of(token) + offset, problem, hint=hint)
+    for index, token in enumerate(document.tokens):
+        if begins_item(document.tokens, index) and re.match(BOX, token.content):
+            hint += f"; a checklist entry stands on line {line_of(token)}"
+            break
+    return BadInput(f"{document.name}: no acceptance section", hint=hint)
 
 
-def _items(document: _Document, tokens: "Sequence[Token]") -> list[_Item]:
-    """Every list item in ``tokens``, in order; what looks like a criterion and is none raises."""
+def _empty_section_hint(document: Document, section: _Section) -> str:
+    """Where the author may have meant the entries to stand."""
+    tokens = document.tokens
+    write = "write each criterion as a list item that begins with a box: `- [ ] what must hold`"
+    for token in tokens[section.start : section.end]:
+        if token.type == "list_item_open":
+            return f"{write}; the item on line {line_of(token)} has none"
+        if token.type in ("fence", "code_block") and re.search(BOX, token.content):
+            return f"{write}; what stands in code, as on line {line_of(token)}, is no criterion"
+    for index in range(section.end, len(tokens)):
+        if begins_item(tokens, index) and re.match(BOX, tokens[index].content):
+            end, entry = line_of(tokens[section.end]), line_of(tokens[index])
+            return f"the heading on line {end} ends the section, give it a lower rank; an entry stands on line {entry}"
+    return write
+
+
+def _items(document: Document, section: _Section) -> list[_Item]:
+    """Every list item of the section, in order; what looks like a criterion and is none raises."""
+    tokens = document.tokens[section.start : section.end]
+    _check_definitions(document, section)
+    _check_end(document, section)
     items: list[_Item] = []
     around = [_Item(line=0, parts=[])]  # the outermost collects what stands in no item
     quotes = 0
     for index, token in enumerate(tokens):
         match token.type:
             case "list_item_open":
-                around.append(_Item(line=_line(token), parts=[]))
+                around.append(_Item(line=line_of(token), parts=[]))
                 items.append(around[-1])
             case "list_item_close":
                 closed = around.pop()
@@ -187,101 +177,90 @@ def _items(document: _Document, tokens: "Sequence[Token]") -> list[_Item]:
                     around[-1].parts += closed.parts
             case "blockquote_open" | "blockquote_close":
                 quotes += token.nesting
-            case "inline" if _begins_item(tokens, index) and _is_entry(document, token, quoted=quotes > 0):
+            case "inline" if begins_item(tokens, index) and _is_entry(document, token, quoted=quotes > 0):
                 around[-1].boxed = True
                 around[-1].parts.append(_checked(document, token, token.content[len("[ ]") :]))
             case "inline" | "html_block":
-                around[-1].parts.append(_checked(document, token, token.content))
+                is_heading = index > 0 and tokens[index - 1].type == "heading_open"
+                around[-1].parts.append(_checked(document, token, token.content, is_heading=is_heading))
             case "fence" | "code_block":
                 around[-1].parts.append(token.content)
     return items
 
 
-def _is_entry(document: _Document, token: "Token", *, quoted: bool) -> bool:
+def _check_end(document: Document, section: _Section) -> None:
+    """Refuses an entry that dashes below it made the heading which ends the section."""
+    if section.end < len(document.tokens):
+        heading = document.tokens[section.end + 1]
+        _checked(document, heading, heading.content, is_heading=True)
+
+
+def _check_definitions(document: Document, section: _Section) -> None:
+    """Refuses `- [x]: done` and `- [AC-1]: done`, which define the target of a link and are shown nowhere."""
+    first, lines = section.heading.line, document.source.split("\n")
+    last = line_of(document.tokens[section.end]) if section.end < len(document.tokens) else len(lines) + 1
+    for number in document.definition_lines():
+        if first < number < last and re.match(DEFINED_ENTRY, lines[number - 1]):
+            problem = "this line looks like a checklist entry and defines a link"
+            raise document.error(number, problem, hint="write `- [ ] …`, without a colon after the bracket")
+
+
+def _is_entry(document: Document, token: "Token", *, quoted: bool) -> bool:
     """Whether the item that begins with ``token`` has a box; one that nearly has, or has an id alone, raises."""
     if re.match(BOX, token.content):
         if quoted:
-            raise document.error(_line(token), "a checklist entry in a quote", hint="take it out of the quote")
+            raise document.error(line_of(token), "a checklist entry in a quote", hint="take it out of the quote")
         return True
+    label = lookalikes.label_of(token.content)
+    if lookalikes.is_ticked(token.content) or label:
+        problem = f"the item {shown(f'AC-{label}')} has no box" if label else "the item begins with a tick and no box"
+        raise document.error(line_of(token), problem, hint=f"write `- [ ] {f'[AC-{label}] ' if label else ''}…`")
     bracket = re.match(BRACKET, token.content)
-    if bracket is None or _is_link(document, token.content):
+    if bracket is None or document.begins_with_link(token.content):
         return False
     if re.fullmatch(CRITERION_ID, bracket["id"]) and bracket["id"] not in ("x", "X"):
         problem = f"the item {shown(bracket['id'])} has no box"
-        raise document.error(_line(token), problem, hint=f"write `- [ ] [{bracket['id']}] …`")
+        raise document.error(line_of(token), problem, hint=f"write `- [ ] [{bracket['id']}] …`")
     problem = f"the item begins with {shown(bracket[0])}, which is neither a box nor a link"
-    raise document.error(_line(token), problem, hint="begin it with `[ ] `, or write `\\[` if the bracket is text")
+    hint = "begin it with `[ ] `, or write `\\[` if the bracket is text"
+    if bracket["id"] == "~":
+        hint = "every entry is mandatory: begin it with `[ ] `, or delete it if it does not apply"
+    raise document.error(line_of(token), problem, hint=hint)
 
 
-def _is_link(document: _Document, text: str) -> bool:
-    """Whether the bracket that ``text`` begins with, perhaps emphasised, is a link or names a link's target."""
-    for token in document.inline(text):
-        if token.type == "link_open":
-            return True
-        if token.content:
-            return False
-    return False
-
-
-def _checked(document: _Document, token: "Token", text: str) -> str:
+def _checked(document: Document, token: "Token", text: str, *, is_heading: bool = False) -> str:
     """``text`` of ``token`` without HTML comments; a line of it that looks like a checklist entry raises."""
-    block = token.type == "html_block"
-    text = _without_comments(text, to_the_end=block)
-    lines = [] if block and re.match(VERBATIM_HTML, text) else text.split("\n")
-    for offset, line in enumerate(lines):
-        if re.match(LOOSE_BOX, line):
+    html = token.type == "html_block"
+    text = markdown.without_comments(text, html=html)
+    visible = _after_verbatim(text) if html else markdown.without_code(text)
+    for offset, line in enumerate(visible.split("\n") if lookalikes.may_hold_box(visible) else ()):
+        hint = lookalikes.box_hint(line)
+        if hint:
+            if html:
+                hint = "put an empty line before the list, and no HTML around it"
+            elif is_heading:
+                hint = "write it as `- [ ] …` with an empty line below; a line of dashes right below makes a heading"
             problem = "this line looks like a checklist entry and is none"
-            hint = "put an empty line before the list, and no HTML around it"
-            raise document.error(_line(token) + offset, problem, hint=hint)
+            raise document.error(line_of(token) + offset, problem, hint=hint)
     return text
 
 
-def _without_comments(text: str, *, to_the_end: bool = False) -> str:
-    """``text`` with each HTML comment outside code reduced to its line ends; one pass, whatever the text."""
-    if "<!--" not in text:
-        return text
-    ticks: dict[int, list[int]] = {}
-    for run in re.finditer("`+", text):
-        ticks.setdefault(len(run[0]), []).append(run.start())
-    kept: list[str] = []
-    position = 0
-    last_end = text.rfind("-->")
-    for mark in re.finditer(r"\\.|`+|<!--", text):
-        start = mark.start()
-        if start < position:
-            continue
-        if mark[0] == "<!--" and (to_the_end or start + 2 <= last_end):
-            end = _comment_end(text, start)
-            kept += text[position:start], "\n" * text.count("\n", start, end)
-        elif mark[0].startswith("`"):
-            end = _code_end(mark, ticks)
-            kept.append(text[position:end])
-        else:
-            continue
-        position = end
-    return "".join(kept) + text[position:]
+def _after_verbatim(html: str) -> str:
+    """The block with what stands in a `<pre>` or its like reduced to its line ends."""
+    opening = re.match(VERBATIM_HTML, html)
+    if opening is None:
+        return html
+    closing = html.lower().rfind(f"</{opening['tag'].lower()}")
+    return "\n" * html.count("\n") if closing < 0 else "\n" * html.count("\n", 0, closing) + html[closing:]
 
 
-def _comment_end(text: str, start: int) -> int:
-    """Where the comment that begins at ``start`` is over; `<!-->` and `<!--->` are comments too."""
-    end = text.find("-->", start + 2)
-    return len(text) if end < 0 else end + 3
-
-
-def _code_end(mark: "re.Match[str]", ticks: Mapping[int, list[int]]) -> int:
-    """Where the code span is over that begins at ``mark``; without a closing run, the backticks are text."""
-    runs = ticks.get(len(mark[0]), [])
-    closing = bisect.bisect_left(runs, mark.end())
-    return runs[closing] + len(mark[0]) if closing < len(runs) else mark.end()
-
-
-def _criteria(document: _Document, entries: Sequence[_Item]) -> tuple[Requirement, ...]:
+def _criteria(document: Document, entries: Sequence[_Item]) -> tuple[Requirement, ...]:
     if len(entries) > CRITERIA_LIMIT:
         line = entries[CRITERIA_LIMIT].line
         raise document.error(line, f"more than {CRITERIA_LIMIT} criteria", hint="split the task")
     by_id: dict[str, Requirement] = {}
     for position, entry in enumerate(entries, 1):
-        requirement = _requirement(document, entry, f"AC-{position}")
+        requirement = _requirement(document, entry, position)
         first = by_id.setdefault(requirement.id, requirement)
         if first is not requirement:
             problem = f"{shown(requirement.id)} is also the id of the entry on line {first.line}"
@@ -290,22 +269,27 @@ def _criteria(document: _Document, entries: Sequence[_Item]) -> tuple[Requiremen
     return tuple(by_id.values())
 
 
-def _requirement(document: _Document, entry: _Item, implicit_id: str) -> Requirement:
+def _requirement(document: Document, entry: _Item, position: int) -> Requirement:
     first, *others = (" ".join(part.split()) for part in entry.parts)
     explicit_id, first = _named(document, entry.line, first)
+    label = "" if explicit_id else lookalikes.label_of(first)
+    if label and label != str(position):
+        problem = f"the entry says AC-{label}, but by its position it is called AC-{position}"
+        raise document.error(entry.line, problem, hint=f"write the id in brackets: `- [ ] [AC-{label}] …`")
     text = " ".join(part for part in (first, *others) if part)
-    if not text:
+    if not lookalikes.says_something(text):
         raise document.error(entry.line, "the checklist entry says nothing", hint="write after the box what must hold")
-    return Requirement(id=explicit_id or implicit_id, text=text, line=entry.line)
+    return Requirement(id=explicit_id or f"AC-{position}", text=text, line=entry.line)
 
 
-def _named(document: _Document, line: int, text: str) -> tuple[str, str]:
+def _named(document: Document, line: int, text: str) -> tuple[str, str]:
     """The id that ``text`` begins with, or nothing, and what follows it; a malformed id raises."""
+    text = lookalikes.without_unseen(text)
     bracket = re.match(BRACKET, text)
     coded = re.match(CODED_ID, text)
     if coded:
         return coded["id"], _after_id(text[coded.end() :], "")
-    if bracket is None or _is_link(document, text):
+    if bracket is None or document.begins_with_link(text):
         return "", text
     rest = text[bracket.end() :]
     ends = rf"(?:{re.escape(bracket['open'][::-1])})?(?:$|[\s:–—-])"
@@ -325,12 +309,18 @@ def _after_id(rest: str, emphasis: str) -> str:
     return emphasis + (rest[separator.end() :] if separator else rest).strip()
 
 
-def _title(document: _Document, tops: Sequence[_Heading], task_id: str) -> str:
-    shown = [top.text for top in tops if top.rank == 1]
+def title_of(task_id: str, text: bytes) -> str:
+    """The title of a text, whatever else it says."""
+    document = markdown.read(text, "<text>")
+    return _title(document, list(markdown.headings(document)), task_id)
+
+
+def _title(document: Document, tops: Sequence[Heading], task_id: str) -> str:
+    """The first heading of the highest rank, else the first heading or line of text, else the first line at all."""
+    ranked = (top.text for top in tops if top.rank == 1)
+    accepted = {lookalikes.folded(heading) for heading in HEADINGS}
+    lines = (document.shown(text) for _, _, text in _top_lines(document) if not re.match(QUICK_ACTION, text))
+    told = (line for line in lines if lookalikes.undecorated(line) not in accepted)
     written = (line.strip().lstrip("#").strip() for line in document.source.split("\n"))
-    title = next((line for line in (*shown, *written) if line), task_id)
+    title = next((line for line in (*ranked, *told, *written) if line), task_id)
     return title if len(title) <= TITLE_LIMIT else title[: TITLE_LIMIT - 1] + "…"
-
-
-def _line(token: "Token") -> int:
-    return token.map[0] + 1 if token.map else 1
