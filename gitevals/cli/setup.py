@@ -7,8 +7,10 @@ import typer
 
 from gitevals import demo as stories
 from gitevals.cli.output import data, document, say
+from gitevals.errors import BadInput
 from gitevals.install import hooks, initialise
 from gitevals.model.contract import Mode
+from gitevals.model.task import quoted
 from gitevals.report import story
 from gitevals.report.text import line
 from gitevals.session import session
@@ -31,15 +33,24 @@ def init(
     protect: Annotated[
         list[str] | None, typer.Option("--protect", metavar="BRANCH", help="A branch to protect.")
     ] = None,
-    mode: Annotated[Mode, typer.Option("--mode", help="How much contracts bind.")] = Mode.OBSERVE,
+    mode: Annotated[
+        Mode | None, typer.Option("--mode", help="How much contracts bind; default: observe, or what Yard has.")
+    ] = None,
     no_hooks: Annotated[bool, typer.Option("--no-hooks", help="Install no hooks.")] = False,
+    from_yard: Annotated[
+        bool, typer.Option("--from-yard", help="Translate Yard's configuration: FILE, or the one in the work tree.")
+    ] = False,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A configuration of Yard, for --from-yard.")] = "",
 ) -> None:
     """Prepare this repository: a commented .gitevals.yaml if there is none, the hooks, a writer id.
 
     Example: git evals init --protect main --mode enforce
     """
+    if file and not from_yard:
+        raise BadInput(f"init takes no argument, found {quoted(file)}", hint="`--from-yard FILE` translates a file")
     with session() as here:
-        data(initialise.initialise(here, protect or [], mode, with_hooks=not no_hooks))
+        yard = file if from_yard else None
+        data(initialise.initialise(here, protect or [], mode, with_hooks=not no_hooks, from_yard=yard))
 
 
 def demo(
