@@ -9,13 +9,28 @@ from gitevals.git.repo import Repo
 from gitevals.model.contract import Command
 from gitevals.model.evaluation import Environment
 
+DEFAULT_PATH = "/usr/bin:/bin"
+# What every command gets in any case; naming it in `pass_env` brings no other value.
+GIVEN = ("PATH", "HOME", "LANG")
+# Where keys are, what steers git, and what steers us: not even `pass_env` hands these on.
+_WITHHELD = ("SSH_AUTH_SOCK", "SSH_AGENT_PID")
+_WITHHELD_PREFIXES = ("GIT_", "GITEVALS_")
+
 
 def built(
-    inherited: Mapping[str, str], command: Command, *, base: str, head: str, task: str, root: str, temporary: str
+    inherited: Mapping[str, str],
+    command: Command,
+    *,
+    path: str,
+    base: str,
+    head: str,
+    task: str,
+    root: str,
+    temporary: str,
 ) -> dict[str, str]:
     """The variables of one check; ``root`` is the scratch directory that git must not look above."""
     env = {
-        "PATH": inherited.get("PATH", "/usr/bin:/bin"),
+        "PATH": path,
         "HOME": inherited.get("HOME", "/"),
         "LANG": inherited.get("LANG", "C.UTF-8"),
         "TMPDIR": temporary,
@@ -25,8 +40,16 @@ def built(
         "GITEVALS_HEAD": head,
         "GITEVALS_TASK": task,
     }
-    passed = {name: inherited[name] for name in command.pass_env if name in inherited}
-    return {**env, **passed, **command.env}
+    return {**env, **passed(inherited, command), **command.env}
+
+
+def passed(inherited: Mapping[str, str], command: Command) -> dict[str, str]:
+    """What ``pass_env`` really hands on of the caller's variables."""
+    return {
+        name: inherited[name]
+        for name in command.pass_env
+        if name in inherited and name not in (*GIVEN, *_WITHHELD) and not name.startswith(_WITHHELD_PREFIXES)
+    }
 
 
 def described(repo: Repo) -> Environment:
