@@ -9,6 +9,11 @@ def directory(common_dir: str) -> str:
     return os.path.join(common_dir, "git-evals")
 
 
+def folder(common_dir: str, family: str) -> str:
+    """Where a family of whole directories is kept; it need not exist."""
+    return os.path.join(directory(common_dir), "cache", family)
+
+
 def get(common_dir: str, family: str, key: str) -> bytes | None:
     """The cached bytes, or None on any trouble: a cache that cannot be read is a miss."""
     try:

@@ -12,9 +12,7 @@ from gitevals.git import history
 from gitevals.git.objects import read
 from gitevals.git.run import Started
 from gitevals.model.contract import Mode
-from gitevals.model.decision import (
-    Decision,
-)
+from gitevals.model.decision import Decision
 from gitevals.model.movement import Commit, Span
 from gitevals.model.reason import RULES, Code, reason
 from gitevals.spans import TRAILER, Grounds, Movement, commit_of, judge_span

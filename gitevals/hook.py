@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 # msgspec prefers this package where it is installed, and it costs as much as the interpreter's own start.
 sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
@@ -149,6 +150,7 @@ def _judge(
             protected={ref: tip for ref, tip in values.items() if protection.matches(named, ref)},
             copies=_copies(here, wanted, values),
             catching_up=True,
+            now_seconds=time.time(),
         )
         decisions = []
         for position, line in enumerate(wanted):

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from gitevals.contracts.asking import asking
+from gitevals.contracts.stating import Ask, Source
 from gitevals.evidence import writing
 from gitevals.evidence.reading import Evidence, gathered
 from gitevals.git import repo
@@ -15,15 +17,24 @@ from gitevals.git.store import opened
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """A repository, its open objects, and the variables the command was started with."""
+    """A repository, its open objects, and the variables the command was started with.
+
+    ``ask`` runs an operator's command for a task's text, each once for as long as the session lasts.
+    """
 
     repo: repo.Repo
     objects: Objects
     inherited: Mapping[str, str]
+    ask: Ask
 
     def evidence(self) -> Evidence:
         """The evidence that is here now."""
         return gathered(self.repo, self.objects)
+
+    def source(self, evidence: Evidence | None = None) -> Source:
+        """Where this command looks up what bases state; an operator's command is asked for texts."""
+        known = evidence or self.evidence()
+        return Source(repo=self.repo, objects=self.objects, evidence=known, ask=self.ask)
 
     def store(self, repository: str) -> writing.Store:
         """The place this clone writes records to; picks a writer id the first time."""
@@ -47,4 +58,4 @@ def session(inherited: Mapping[str, str] | None = None) -> Iterator[Session]:
     found = dict(os.environ if inherited is None else inherited)
     here = repo.discover(inherited=found)
     with opened(here) as objects:
-        yield Session(repo=here, objects=objects, inherited=found)
+        yield Session(repo=here, objects=objects, inherited=found, ask=asking(here, found))

@@ -5,23 +5,18 @@ from collections.abc import Sequence
 import msgspec
 
 from gitevals import protection
-from gitevals.config import PATH, Config, Untasked, Verification
-from gitevals.contracts.reading import BaseConfig, config_at, digest_at, standing, task_at, task_path
+from gitevals.config import PATH, Config, Flaky, Untasked, Verification
+from gitevals.contracts.reading import BaseConfig, config_at, standing
 from gitevals.contracts.spent import deliveries
+from gitevals.contracts.stating import Ask, Source, bindings_path, digest_at, stated, text_path
 from gitevals.errors import ConfigInvalid, EvalsError, ObjectMissing
 from gitevals.evidence.reading import Evidence
 from gitevals.git import history
 from gitevals.git.objects import Objects, read
 from gitevals.git.repo import Repo
-from gitevals.model.decision import (
-    ContractState,
-    Decision,
-    Facts,
-    Policy,
-    TaskFacts,
-    decide,
-)
+from gitevals.model.decision import Decision, decide
 from gitevals.model.evaluation import Stored
+from gitevals.model.facts import ContractState, Facts, Policy, TaskFacts
 from gitevals.model.movement import Commit, Span, covers
 from gitevals.model.task import check_task_id
 
@@ -36,6 +31,8 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
 
     ``protected`` maps protected refs to their tips, ``copies`` to the authority's copy of them, where there is one.
     ``catching_up`` lets a local ref follow that copy; ``frozen_ever`` takes a contract that was superseded later.
+    ``ask`` runs an operator's command for a task's text; without it the text is taken as it was frozen. The age of
+    evidence is counted to ``now_seconds``; at 0 it is not judged.
     """
 
     repo: Repo
@@ -45,6 +42,13 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     copies: dict[str, str] = {}
     frozen_ever: bool = False
     catching_up: bool = False
+    ask: Ask | None = None
+    now_seconds: float = 0
+
+    @property
+    def source(self) -> Source:
+        """Where these decisions look up what bases state."""
+        return Source(repo=self.repo, objects=self.objects, evidence=self.evidence, ask=self.ask)
 
 
 class Movement(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,11 +82,12 @@ def judge_span(
     facts = Facts(
         span=span,
         policy=policy_of(base.config),
-        tasks=tuple(task_facts(grounds, base, span.ref, task) for task in tasks),
+        tasks=tuple(task_facts(grounds, base, span.ref, task, evaluations) for task in tasks),
         evaluations=tuple(evaluations),
         privileged=(*privileged, *_altered_texts(grounds, base, new, tasks)),
         config_problem=problem,
         into=movement.into,
+        now_seconds=grounds.now_seconds,
     )
     decision = decide(facts)
     if not decision.reasons:
@@ -100,6 +105,9 @@ def policy_of(config: Config) -> Policy:
         verification_required=config.verification is Verification.REQUIRED,
         verification_digest=config.verification_digest,
         verification_count=len(config.verify),
+        flaky_refuses=config.flaky is Flaky.REFUSE,
+        max_age_seconds=config.max_age_seconds,
+        max_tries=config.max_tries,
     )
 
 
@@ -117,15 +125,20 @@ def _configuration(grounds: Grounds, base: BaseConfig, new: Commit) -> tuple[str
 
 
 def _altered_texts(grounds: Grounds, base: BaseConfig, new: Commit, tasks: Sequence[str]) -> tuple[str, ...]:
-    if base.config.task_path is None:
-        return ()
-    said = []
+    """What to say loudly of changes to what the examination rests on besides the configuration."""
+    said = {}
     for task in tasks:
-        path = task_path(base.config, task)
-        before, after = grounds.objects.read_many([f"{base.commit}:{path}", f"{new.id}:{path}"])
-        if before is not None and (after is None or after.id != before.id):
-            said.append(f"{path} is changed by this movement; task {task} is judged by the text of {base.commit[:12]}")
-    return tuple(said)
+        for path in filter(None, (text_path(base.config, task), bindings_path(base.config, task))):
+            said[path] = f"{path} is changed by this movement; task {task} is judged as {base.commit[:12]} has it"
+    for path in sorted({path for command in base.config.checks.values() for path in command.graders}):
+        said[path] = f"the grader {path} is changed by this movement; the frozen one counts"
+    pairs = [f"{commit}:{path}" for path in said for commit in (base.commit, new.id)]
+    found = iter(grounds.objects.read_many(pairs) if pairs else ())
+    altered = []
+    for path, before, after in zip(said, found, found, strict=True):
+        if (before and before.id) != (after and after.id):
+            altered.append(said[path])
+    return tuple(altered)
 
 
 def _tasks(
@@ -170,12 +183,19 @@ def task_of_branch(config: Config, branch: str) -> str:
     return branch[len(before) : len(branch) - len(after)] if fits else ""
 
 
-def task_facts(grounds: Grounds, base: BaseConfig, ref: str, task: str) -> TaskFacts:
-    """How ``task`` and its contract stand on ``base``, the tip of ``ref``."""
+def task_facts(
+    grounds: Grounds, base: BaseConfig, ref: str, task: str, evaluations: Sequence[Stored] = ()
+) -> TaskFacts:
+    """How ``task`` and its contract stand on ``base``, the tip of ``ref``.
+
+    Where superseded contracts count too, one that ``evaluations`` were made under is preferred: it may have other
+    graders than what is frozen today.
+    """
+    used = [stored.evaluation.contract for stored in evaluations if stored.evaluation.task == task]
     try:
-        digest = digest_at(grounds.repo, grounds.objects, base, check_task_id(task))
+        digest = digest_at(grounds.source, base, check_task_id(task), among=used if grounds.frozen_ever else ())
     except EvalsError as error:
-        return TaskFacts(task=task, state=ContractState.UNREADABLE, problem=error.message)
+        return TaskFacts(task=task, state=_state_untold(grounds, base, task), problem=error.message)
     stands = standing(grounds.evidence, task, digest, base.config.repository)
     state = stands.state
     if grounds.frozen_ever and digest in {frozen.freeze.digest for frozen in stands.known}:
@@ -185,6 +205,15 @@ def task_facts(grounds: Grounds, base: BaseConfig, ref: str, task: str) -> TaskF
         same = [frozen for frozen in stands.known if frozen.freeze.digest == digest]
         spent = next(iter(deliveries(grounds.repo, grounds.evidence, base, ref, same)), "")
     return TaskFacts(task=task, state=state, digest=digest, spent_by=spent)
+
+
+def _state_untold(grounds: Grounds, base: BaseConfig, task: str) -> ContractState:
+    """How a task stands whose content the base does not tell."""
+    state = standing(grounds.evidence, task, "", base.config.repository).state
+    if state is ContractState.CONFLICT:
+        return state
+    told_by_command = base.config.task_command and grounds.ask is None
+    return state if told_by_command and state is ContractState.MISSING else ContractState.UNREADABLE
 
 
 def _where(movement: Movement, new: Commit, config: Config, tasks: Sequence[str]) -> str:
@@ -217,7 +246,7 @@ def _nearer(
             for stored in evaluations
             if stored.evaluation.task and stored.evaluation.subject.ref == span.ref
         }
-        tasks = tuple(task_facts(grounds, base, span.ref, task) for task in sorted(named))
+        tasks = tuple(task_facts(grounds, base, span.ref, task, evaluations) for task in sorted(named))
     tasks = tuple(msgspec.structs.replace(task, criteria=_criteria(grounds, base, task.task)) for task in tasks)
     from gitevals import undo  # what is allowed at once does not need it
 
@@ -232,7 +261,7 @@ def _nearer(
 def _criteria(grounds: Grounds, base: BaseConfig, task: str) -> tuple[str, ...]:
     """The ids of a task's criteria, for a refusal to name; none where its text cannot be read."""
     try:
-        return tuple(requirement.id for requirement in task_at(grounds.objects, base, task)[0].criteria)
+        return tuple(requirement.id for requirement in stated(grounds.source, base, task).task.criteria)
     except EvalsError:
         return ()
 

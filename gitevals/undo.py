@@ -27,14 +27,16 @@ def exemption(repo: Repo, base: BaseConfig, span: Span) -> str:
 
 
 def _is_of_examination(config: Config, path: str, mode: str) -> bool:
-    """Whether ``path``, a plain file or one that goes, is the configuration or can be a task's text."""
+    """Whether ``path``, a plain file or one that goes, is the configuration or can be a task's text or bindings."""
     if mode not in ("100644", "000000"):
         return False
     if path == PATH:
         return True
-    if config.task_path is None:
-        return False
-    before, after = config.task_path.split("{task}")
+    return any(_fits(pattern, path) for pattern in (config.task_path, config.bindings_path) if pattern)
+
+
+def _fits(pattern: str, path: str) -> bool:
+    before, after = pattern.split("{task}")
     middle = path[len(before) : len(path) - len(after)]
     return path == f"{before}{middle}{after}" and re.fullmatch(TASK_ID, middle) is not None
 

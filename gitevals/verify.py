@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -33,12 +34,23 @@ def grounds(session: Session, *, frozen_ever: bool = False, also: str = "") -> G
         protected=protected,
         copies=copies(session.repo, list(dict.fromkeys([*protected, *([also] if also else [])]))),
         frozen_ever=frozen_ever,
+        ask=None if frozen_ever else session.ask,
+        now_seconds=0 if frozen_ever else time.time(),
     )
 
 
 def of_movement(session: Session, ref: str, old: str, new: str) -> Decision:
     """The decision on a movement whose ends exist."""
     return gate.judge(grounds(session, also=ref), Movement(ref=ref, old=old, new=new))
+
+
+def refusal(session: Session, ref: str, old: str, new: str) -> str:
+    """Why the gate would not let ``ref`` move so; "" where it would, or where the ref is not protected."""
+    if not protection.matches(protection.patterns(session.repo, session.objects), ref):
+        return ""
+    found = msgspec.structs.replace(grounds(session, also=ref), catching_up=True)
+    refusals = gate.judge(found, Movement(ref=ref, old=old, new=new)).refusals
+    return refusals[0].message if refusals else ""
 
 
 def of_change(session: Session, target: Target, head: Head, tasks: Sequence[str], *, given: bool = False) -> Decision:

@@ -110,8 +110,11 @@ def shortened(text: str) -> str:
     return text if len(text) <= SHOWN_LIMIT else text[: SHOWN_LIMIT - 1] + "…"
 
 
-def read(content: bytes, *, file: str, limit_bytes: int) -> Node:
-    """The one document in ``content``; anything that two readers might read differently is `ConfigInvalid`."""
+def read(content: bytes, *, file: str, limit_bytes: int, start: str = "a key and a value") -> Node:
+    """The one document in ``content``; anything that two readers might read differently is `ConfigInvalid`.
+
+    ``start`` is how such a file begins, for the hint about an empty one.
+    """
     place = Node(file=file, line=1, path="", value=None)
     if len(content) > limit_bytes:
         raise place.error(f"larger than {limit_bytes} bytes", hint="move long lists into scripts that a check runs")
@@ -121,7 +124,7 @@ def read(content: bytes, *, file: str, limit_bytes: int) -> Node:
         line = content.count(b"\n", 0, error.start) + 1
         raise _at(place, line).error("not UTF-8", hint="save the file as UTF-8") from error
     try:
-        return _document(place, yaml.parse(text, Loader=yaml.SafeLoader))
+        return _document(place, yaml.parse(text, Loader=yaml.SafeLoader), start)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise _not_yaml(_at(place, line), error.problem or "unreadable") from error
@@ -136,7 +139,7 @@ def _not_yaml(place: Node, problem: str) -> ConfigInvalid:
     return place.error(f"not YAML: {problem}", hint="check indentation and quotes around that line")
 
 
-def _document(place: Node, events: Iterator[yaml.Event]) -> Node:
+def _document(place: Node, events: Iterator[yaml.Event], start: str) -> Node:
     root: Node | None = None
     for event in events:
         if not isinstance(event, yaml.DocumentStartEvent):
@@ -148,7 +151,7 @@ def _document(place: Node, events: Iterator[yaml.Event]) -> Node:
         first = next(events)
         root = _node(_at(place, _line(first)), first, events, depth=0)
     if root is None:
-        raise place.error("the file is empty", hint="start with `version: 1` and `mode: observe`")
+        raise place.error("the file is empty", hint=f"start with {start}")
     return root
 
 

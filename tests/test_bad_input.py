@@ -97,28 +97,28 @@ CONFIGURATIONS: dict[str, tuple[str, list[str]]] = {
     "a later version": (
         CONFIG.format(mode="enforce").replace("version: 1", "version: 2"), [".gitevals.yaml:1: version"],
     ),
-    "flaky": (with_lines("flaky: refuse"), [".gitevals.yaml:14: flaky", "not built yet"]),
+    "flaky": (with_lines("flaky: maybe"), [".gitevals.yaml:14: flaky: expected allow or refuse"]),
     "trust": (with_lines("trust: {allowed_signers: s}"), [".gitevals.yaml:14: trust", "not built yet"]),
     "approvals": (with_lines("approvals: 1"), [".gitevals.yaml:14: approvals", "not built yet"]),
     "judge": (with_lines("judge: {enabled: true}"), [".gitevals.yaml:14: judge", "not built yet"]),
     "bindings_path": (
-        with_lines('bindings_path: "b/{task}.yaml"'), [".gitevals.yaml:14: bindings_path", "not built yet"],
+        with_lines('bindings_path: "b/{tasks}.yaml"'), [".gitevals.yaml:14: bindings_path", "{task}"],
     ),
-    "cache": (with_lines("cache: [{path: .venv}]"), [".gitevals.yaml:14: cache", "not built yet"]),
+    "cache": (with_lines("cache: [{path: .venv}]"), [".gitevals.yaml:14: cache", "path and key are needed"]),
     "home": (with_lines("home: private"), [".gitevals.yaml:14: home", "not built yet"]),
-    "max_age": (with_lines("max_age: 1d"), [".gitevals.yaml:14: max_age", "not built yet"]),
-    "max_tries": (with_lines("max_tries: 3"), [".gitevals.yaml:14: max_tries", "not built yet"]),
+    "max_age": (with_lines("max_age: 1 day"), [".gitevals.yaml:14: max_age: expected an age"]),
+    "max_tries": (with_lines("max_tries: 0"), [".gitevals.yaml:14: max_tries"]),
     "tasks.command": (
-        CONFIG.format(mode="enforce").replace('tasks: {path: "tasks/{task}.md"}', "tasks: {command: [gh, '{task}']}"),
-        [".gitevals.yaml:6: tasks.command", "not built yet"],
+        CONFIG.format(mode="enforce").replace('tasks: {path: "tasks/{task}.md"}', "tasks: {command: [gh, issue]}"),
+        [".gitevals.yaml:6: tasks.command", "{task} must stand once"],
     ),
     "graders": (
-        CONFIG.format(mode="enforce").replace('["true"]', '["true"], graders: [tests]'),
-        [".gitevals.yaml:11: checks.always.graders", "not built yet"],
+        CONFIG.format(mode="enforce").replace('["true"]', '["true"], graders: [../tests]'),
+        [".gitevals.yaml:11: checks.always.graders", "inside the repository"],
     ),
     "at_base": (
-        CONFIG.format(mode="enforce").replace('["true"]', '["true"], at_base: fail'),
-        [".gitevals.yaml:11: checks.always.at_base", "not built yet"],
+        CONFIG.format(mode="enforce").replace('["true"]', '["true"], at_base: failed'),
+        [".gitevals.yaml:11: checks.always.at_base: expected any, fail or pass"],
     ),
 }  # fmt: skip
 

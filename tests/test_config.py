@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gitevals import config
-from gitevals.config import Config, Untasked, Verification
+from gitevals import commands, config, configfile
+from gitevals.config import Config, Flaky, Untasked, Verification
 from gitevals.errors import ConfigInvalid, EvalsError
 from gitevals.model import contract
-from gitevals.model.contract import Command, Mode
+from gitevals.model.contract import AtBase, Cached, Command, Mode
 from gitevals.model.result import Result
 from tests.conftest import Place
 
@@ -39,18 +39,22 @@ checks:
     env: {LEVEL: "3", EMPTY: ""}
     pass_env: [CI]
     exit_codes: {inconclusive: [4, 5], passed: [9]}
-    at_base: any
-    covers: []
+    at_base: fail
+    covers: [sign-up, "log in, log out"]
+    graders: [tests/acceptance/, data/expected.json, tests/acceptance]
     isolation: none
 bindings:
   42: {AC-1: [registration], AC-2: [registration, verify-2]}
   "*": {"*": [verify-1]}
+bindings_path: ".gitevals/bindings/{task}.yaml"
 outputs: [build/]
+cache:
+  - {path: node_modules/, key: [package-lock.json, .npmrc]}
 untasked: verify
 verification: when_known
-flaky: allow
-max_age: none
-max_tries: none
+flaky: refuse
+max_age: 2w
+max_tries: 3
 approvals: 0
 home: user
 judge: {enabled: false}
@@ -60,7 +64,7 @@ x-notes: [anything, {goes: 1}]
 
 
 def reading(text: str) -> Config:
-    return config.parse(text.encode())
+    return configfile.parse(text.encode())
 
 
 def beginning(text: str) -> str:
@@ -70,7 +74,7 @@ def beginning(text: str) -> str:
 
 def refused(text: str | bytes) -> ConfigInvalid:
     with pytest.raises(ConfigInvalid) as caught:
-        config.parse(text.encode() if isinstance(text, str) else text)
+        configfile.parse(text.encode() if isinstance(text, str) else text)
     assert caught.value.hint, "every error says what to do"
     assert "\n" not in caught.value.message
     return caught.value
@@ -99,18 +103,26 @@ def test_a_file_that_says_everything_is_read_whole() -> None:
                 env={"LEVEL": "3", "EMPTY": ""},
                 pass_env=("CI",),
                 exit_codes={"4": Result.INCONCLUSIVE, "5": Result.INCONCLUSIVE, "9": Result.PASSED},
+                graders=("data/expected.json", "tests/acceptance"),
+                at_base=AtBase.FAIL,
+                covers=("sign-up", "log in, log out"),
             )
         },
         bindings={
             "42": {"AC-1": ("registration",), "AC-2": ("registration", "verify-2")},
             "*": {"*": ("verify-1",)},
         },
+        bindings_path=".gitevals/bindings/{task}.yaml",
         outputs=("build/",),
+        cache=(Cached(path="node_modules", key=("package-lock.json", ".npmrc")),),
+        flaky=Flaky.REFUSE,
+        max_age_seconds=1209600,
+        max_tries=3,
         untasked=Untasked.VERIFY,
         verification=Verification.WHEN_KNOWN,
         unknown=("colour",),
     )
-    assert read.verification_digest == contract.verification_digest(read.verify, read.setup)
+    assert read.verification_digest == contract.verification_digest(read.verify, read.setup, read.cache)
 
 
 def test_a_configuration_survives_the_cache_of_the_gate() -> None:
@@ -270,11 +282,50 @@ REFUSED_KEYS = [
     ("branches: 'task/{task}/{name}'", ":3: branches: expected text with {task} in it once"),
     ("branches: 'task {task}'", ":3: branches: expected a pattern of branch names"),
     ("tasks: 'tasks/{task}.md'", ":3: tasks: expected a mapping"),
-    ("tasks: {}", ":3: tasks: path is missing"),
+    ("tasks: {}", ":3: tasks: one of path and command is needed"),
     ("tasks: {path: tasks.md}", ":3: tasks.path: expected text with {task} in it once"),
     ("tasks: {path: '/tasks/{task}.md'}", ":3: tasks.path: expected a path inside the repository"),
     ("tasks: {path: '../{task}.md'}", ":3: tasks.path: expected a path inside the repository"),
     ("tasks: {file: '{task}.md'}", ":3: tasks.file: unknown key"),
+    ("tasks: {path: '{task}.md', command: [gh, '{task}']}", ":3: tasks: path and command exclude each other"),
+    ("tasks: {command: gh issue view 42}", ":3: tasks.command: expected a list"),
+    ("tasks: {command: []}", ":3: tasks.command: the command is empty"),
+    ("tasks: {command: [gh, issue, view]}", ":3: tasks.command: {task} must stand once in its arguments"),
+    ("tasks: {command: [gh, '{task}', '{task}']}", ":3: tasks.command: {task} must stand once in its arguments"),
+    ("tasks: {command: ['{task}']}", ":3: tasks.command: {task} must stand once in its arguments"),
+    ("tasks: {command: ['{task}', '{task}']}", ":3: tasks.command: {task} must stand once in its arguments"),
+    ("tasks: {command: [gh, 42]}", ":3: tasks.command[2]: expected text, found 42"),
+    ("bindings_path: bindings.yaml", ":3: bindings_path: expected text with {task} in it once"),
+    ("bindings_path: '/{task}.yaml'", ":3: bindings_path: expected a path inside the repository"),
+    ("bindings_path: 'a/../{task}.yaml'", ":3: bindings_path: expected a path inside the repository"),
+    ("bindings_path: ['{task}.yaml']", ":3: bindings_path: expected text, found a list"),
+    ("cache: node_modules", ":3: cache: expected a list"),
+    ("cache: [node_modules]", ":3: cache[1]: expected a mapping"),
+    ("cache: [{path: a}]", ":3: cache[1]: path and key are needed"),
+    ("cache:\n  - path: a\n    key: []", ":5: cache[1].key: no file is named"),
+    ("cache: [{path: /a, key: [b]}]", ":3: cache[1].path: expected a path inside the repository"),
+    ("cache: [{path: a, key: [../b]}]", ":3: cache[1].key[1]: expected a path inside the repository"),
+    ("cache: [{path: ., key: [b]}]", ":3: cache[1].path: expected the path of a file or directory"),
+    ("cache: [{path: .git/hooks, key: [b]}]", ":3: cache[1].path: expected the path of a file or directory"),
+    (
+        "cache: [{path: a, key: [b]}, {path: a/c, key: [b]}]",
+        ":3: cache[2].path: lies in, or holds, another cached path",
+    ),
+    ("cache: [{path: a, key: [b], mode: x}]", ":3: cache[1].mode: unknown key"),
+    ("flaky: true", ":3: flaky: expected allow or refuse, found true"),
+    ("flaky: never", ':3: flaky: expected allow or refuse, found "never"'),
+    ("max_age: 30", ":3: max_age: expected an age, found 30"),
+    ("max_age: 0d", ':3: max_age: expected an age, found "0d"'),
+    ("max_age: -1d", ':3: max_age: expected an age, found "-1d"'),
+    ("max_age: 30m", ':3: max_age: expected an age, found "30m"'),
+    ("max_age: 100000d", ':3: max_age: expected an age, found "100000d"'),
+    ("max_age:", ":3: max_age: expected an age, found nothing"),
+    ("max_tries: 0", ":3: max_tries: expected a number from 1 to 1000, found 0"),
+    ("max_tries: 1001", ":3: max_tries: expected a number from 1 to 1000, found 1001"),
+    ("max_tries: '3'", ':3: max_tries: expected a whole number, found "3"'),
+    ("verify: [{command: [x], graders: [a]}]", ":3: verify[1].graders: belongs to a check"),
+    ("setup: [{command: [x], at_base: fail}]", ":3: setup[1].at_base: belongs to a check"),
+    ("verify: [{command: [x], covers: [a]}]", ":3: verify[1].covers: belongs to a check"),
     ("headings: Requisitos", ':3: headings: expected a list, found "Requisitos"'),
     ("headings: ['']", ':3: headings[1]: expected text, found ""'),
     ("outputs: [1]", ":3: outputs[1]: expected text, found 1"),
@@ -321,6 +372,17 @@ REFUSED_CHECK_KEYS = [
     ("exit_codes: {not_run: [4]}", "exit_codes.not_run: unknown key"),
     ("exit_codes: {passed: [0]}", "expected a number from 1 to 255, found 0"),
     ("exit_codes: {passed: [256]}", "expected a number from 1 to 255, found 256"),
+    ("graders: tests", 'graders: expected a list, found "tests"'),
+    ("graders: []", "graders: the list is empty"),
+    ("graders: [/etc]", "graders[1]: expected a path inside the repository"),
+    ("graders: [a, ../b]", "graders[2]: expected a path inside the repository"),
+    ("graders: [.]", "graders[1]: expected the path of a file or directory"),
+    ("graders: [a//b]", "graders[1]: expected the path of a file or directory"),
+    ("graders: [.GIT/config]", "graders[1]: expected the path of a file or directory"),
+    ("at_base: failed", 'at_base: expected any, fail or pass, found "failed"'),
+    ("at_base: false", "at_base: expected any, fail or pass, found false"),
+    ("covers: sign-up", 'covers: expected a list, found "sign-up"'),
+    ("covers: [1]", "covers[1]: expected text, found 1"),
     ("exit_codes: {passed: [4], failed: [4]}", "exit_codes.failed[1]: exit status 4 stands twice"),
 ]
 
@@ -355,9 +417,6 @@ def test_an_error_names_file_line_and_path(text: str | bytes, message: str) -> N
 
 
 LATER = [
-    ("flaky: refuse", "flaky", '"allow"'),
-    ("max_age: 5", "max_age", '"none"'),
-    ("max_tries:", "max_tries", '"none"'),
     ("approvals: 1", "approvals", "0"),
     ("approvals: false", "approvals", "0"),
     ('approvals: "0"', "approvals", "0"),
@@ -365,14 +424,8 @@ LATER = [
     ("judge: {enabled: true}", "judge", '{"enabled":false}'),
     ("judge: {enabled: false, host: codex}", "judge", '{"enabled":false}'),
     ("trust: {}", "trust", "absent"),
-    ("bindings_path: a", "bindings_path", "absent"),
-    ("cache: {}", "cache", "absent"),
-    ("tasks: {command: [gh]}", "command", "absent"),
-    ("checks: {a: {command: [x], graders: []}}", "graders", "absent"),
-    ("checks: {a: {command: [x], at_base: fail}}", "at_base", '"any"'),
-    ("checks: {a: {command: [x], covers: [b]}}", "covers", "[]"),
     ("checks: {a: {command: [x], isolation: container}}", "isolation", '"none"'),
-    ("verify: [{command: [x], cache: {}}]", "cache", "absent"),
+    ("verify: [{command: [x], isolation: container}]", "isolation", '"none"'),
 ]
 
 
@@ -406,7 +459,7 @@ def test_a_hint_shows_what_to_write(text: str, hint: str) -> None:
 
 def test_the_name_of_another_file_stands_in_the_message() -> None:
     with pytest.raises(ConfigInvalid, match=r"^main:\.gitevals\.yaml:1: version is missing$"):
-        config.parse(b"mode: off", name="main:.gitevals.yaml")
+        configfile.parse(b"mode: off", name="main:.gitevals.yaml")
 
 
 BRANCHES = [
@@ -428,7 +481,7 @@ def test_a_protected_name_is_what_git_takes_for_a_branch(a_repo: Place) -> None:
 
 
 KEYS = st.sampled_from(
-    [*config.KEYS, *config.LATER_KEYS, *config.COMMAND_KEYS, "path", "a", "verify-1", "*", "AC-1", "x-a"]
+    [*config.KEYS, *config.LATER_KEYS, *commands.COMMAND_KEYS, "path", "a", "verify-1", "*", "AC-1", "x-a"]
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | KEYS | st.just("{task}"),
@@ -442,7 +495,7 @@ VALUES = st.recursive(
 def test_no_bytes_raise_anything_but_our_own_error(content: bytes) -> None:
     for prefix in (b"", b"version: 1\nmode: off\nx-a: "):
         with contextlib.suppress(EvalsError):
-            config.parse(prefix + content)
+            configfile.parse(prefix + content)
 
 
 @given(st.text(alphabet="-?:{}[]&*!|>'\"%@`#,<~ \n\t\r0aé\\U\ufeff", max_size=60))
@@ -450,7 +503,7 @@ def test_no_bytes_raise_anything_but_our_own_error(content: bytes) -> None:
 def test_no_punctuation_raises_anything_but_our_own_error(text: str) -> None:
     for prefix in ("", beginning("x-a: ")):
         with contextlib.suppress(EvalsError):
-            config.parse((prefix + text).encode())
+            configfile.parse((prefix + text).encode())
 
 
 @given(st.dictionaries(KEYS, VALUES, max_size=6))
@@ -458,7 +511,55 @@ def test_no_punctuation_raises_anything_but_our_own_error(text: str) -> None:
 def test_whatever_is_accepted_survives_the_cache(values: dict[str, object]) -> None:
     content = msgspec.json.encode({"version": 1, "mode": "off", **values})
     try:
-        read = config.parse(content)
+        read = configfile.parse(content)
     except EvalsError:
         return
     assert msgspec.json.decode(msgspec.json.encode(read), type=Config) == read
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("none", 0), ("1h", 3600), ("30d", 2592000), ("2w", 1209600), ("99999w", 60479395200)]
+)
+def test_an_age_is_hours_days_or_weeks(written: str, seconds: int) -> None:
+    assert reading(beginning(f"max_age: {written}")).max_age_seconds == seconds
+
+
+def test_no_limit_is_said_by_none_and_long_lists_are_bounded_by_the_file_alone() -> None:
+    many = [f"tests/t{n}" for n in range(1000)]
+    text = beginning("max_tries: none\ntasks: {command: [gh, issue, view, '{task}', --jq, '{a}']}\n")
+    listed = f"[{', '.join(many)}]"
+    read = reading(f"{text}checks: {{a: {{command: [x], graders: {listed}, covers: {listed}}}}}")
+    assert (read.max_tries, read.task_command[-1], read.task_path) == (0, "{a}", None)
+    assert read.checks["a"].graders == tuple(sorted(many))
+    assert read.checks["a"].covers == tuple(many)
+
+
+FILE = ".gitevals/bindings/42.yaml"
+BOUND = beginning("checks: {a: {command: [x]}}\nverify: [[x]]")
+
+
+def test_a_file_of_bindings_is_one_entry_of_the_configuration() -> None:
+    found = configfile.parse_bindings(b"AC-1: [a, verify-1]\n'*': []\n", reading(BOUND), name=FILE)
+    assert found == {"AC-1": ("a", "verify-1"), "*": ()}
+
+
+REFUSED_BINDINGS_FILES = [
+    (b"", ":1: the file is empty"),
+    (b"- a\n", ":1: expected a mapping, found a list"),
+    (b"AC-1: a\n", ':1: AC-1: expected a list, found "a"'),
+    (b"AC-1: [a]\nAC-2: [b]\n", ':2: AC-2[1]: no check is called "b"'),
+    (b"AC-1: [a]\nAC-1: [a]\n", ":2: AC-1: the key stands twice, first on line 1"),
+    (b"AC-1: [a, a]\n", ':1: AC-1[2]: the check "a" stands twice'),
+    (b'"42":\n  AC-1: [a]\n', ":1: 42: not the id of a criterion"),
+    (b"AC-1: [a\n", ":2: not YAML: "),
+    (b"AC-1: \xff\n", ":1: not UTF-8"),
+    (b"#" * (config.LIMIT_BYTES + 1), ":1: larger than 65536 bytes"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), REFUSED_BINDINGS_FILES)
+def test_an_error_in_a_file_of_bindings_names_that_file(content: bytes, message: str) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        configfile.parse_bindings(content, reading(BOUND), name=FILE)
+    assert caught.value.message.startswith(f"{FILE}{message}")
+    assert "mode" not in caught.value.hint

@@ -1,10 +1,12 @@
 """Ways past the gate, or into its works, that were found by trying; each is closed."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from gitevals.git.repo import discover
 from tests.conftest import Place, evals, with_task_branch
 
 
@@ -174,6 +176,11 @@ def test_grafts_make_nobody_a_descendant(a_guarded_project: Place) -> None:
     _refused(a_guarded_project, "update-ref", "refs/heads/main", orphan, saying="would lose")
 
 
+def test_leaving_grafts_out_earns_no_advice_of_git_in_our_messages(a_project: Place) -> None:
+    found = discover(str(a_project.path), dict(os.environ)).run("log", "-1", "--format=%H")
+    assert (found.stdout.decode().strip(), found.stderr) == (a_project.git("rev-parse", "HEAD"), "")
+
+
 def test_no_merge_driver_of_anybodys_says_what_is_an_undoing(a_guarded_project: Place, tmp_path: Path) -> None:
     with_task_branch(a_guarded_project)
     assert evals(a_guarded_project, "merge", "task/42").code == 0
@@ -261,7 +268,13 @@ def test_a_task_that_the_target_no_longer_states_hides_no_other(a_project: Place
     answer = evals(a_project, "status")
     assert answer.code == 0
     assert "42: Task 42" in answer.out
-    assert "unknown" in answer.out
+    assert "43: Task 43" in answer.out
+    (a_project.path / "tasks/42.md").write_text("no criteria")
+    a_project.git("commit", "-qam", "no more 42 either")
+    answer = evals(a_project, "status")
+    assert answer.code == 0
+    assert "unreadable" in answer.out
+    assert "43: Task 43" in answer.out
 
 
 def test_a_branchs_own_merge_options_change_nothing_of_a_merge(a_guarded_project: Place) -> None:

@@ -1,18 +1,24 @@
 """Contracts: contract, freeze, reopen."""
 
-from typing import Annotated
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, BinaryIO
 
 import typer
 
 from gitevals.cli.options import Into, Json, Task, aimed
 from gitevals.cli.output import data, document, say, width
 from gitevals.contracts import freezing
-from gitevals.contracts.reading import BaseConfig, config_at, content, standing, task_at
+from gitevals.contracts.previewing import preview
+from gitevals.contracts.reading import BaseConfig, config_at, standing
 from gitevals.contracts.spent import deliveries
-from gitevals.errors import BadInput, Refused
+from gitevals.contracts.stating import Source, Stated, content, given, renewed, restated, stated
+from gitevals.errors import BadInput, EvalsError, Refused
 from gitevals.evidence.reading import Evidence
+from gitevals.markdown import LIMIT_BYTES
 from gitevals.model import contract as contracts
-from gitevals.model.decision import ContractState
+from gitevals.model.contract import Contract
+from gitevals.model.facts import ContractState
 from gitevals.model.task import check_task_id
 from gitevals.report import contract as contract_report
 from gitevals.report import documents
@@ -28,25 +34,29 @@ def register(app: typer.Typer) -> None:
 
 
 def contract(task: Task, into: Into = None, as_json: Json = False) -> None:
-    """Preview what `freeze` would capture; writes nothing.
+    """Preview what `freeze` would capture and how it differs from what is frozen; writes nothing.
 
     Example: git evals contract 42
     """
     with session() as here:
         aim = aimed(here, into)
-        read, _ = task_at(here.objects, aim.base, check_task_id(task))
-        frozen = content(aim.base.config, read)
-        stands = standing(here.evidence(), task, contracts.digest(frozen), aim.base.config.repository)
+        found = preview(here.source(), aim.base, check_task_id(task))
         if as_json:
-            document(documents.contract(frozen, read.title, stands))
+            document(documents.contract(found.content, found.title, found.standing, found.differences))
         else:
-            data(contract_report.contract(frozen, read.title, stands, width()))
+            data(contract_report.contract(found, width()))
 
 
 def freeze(
     task: Task,
     from_: Annotated[
         str | None, typer.Option("--from", metavar="REF", help="Read task and configuration there.")
+    ] = None,
+    task_file: Annotated[
+        str | None, typer.Option("--task-file", metavar="FILE", help="Take the task's text from FILE; - is stdin.")
+    ] = None,
+    graders_from: Annotated[
+        str | None, typer.Option("--graders-from", metavar="REF", help="Take the graders from there.")
     ] = None,
     into: Into = None,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for those who read the record.")] = "",
@@ -59,26 +69,61 @@ def freeze(
     with session() as here:
         aim = aimed(here, into)
         base = aim.base if from_ is None else _base_at(here, from_)
-        read, text = task_at(here.objects, base, check_task_id(task))
-        frozen = content(base.config, read)
-        store = here.store(base.config.repository)
-        if base.commit != aim.base.commit and contracts.digest(frozen) != _digest_there(aim, here, task):
-            say(f"warning: {aim.ref} states another contract; this one will be out of date there")
-        before = freezing.freeze(store, frozen, text, base=aim.tip, reason=reason, actor=here.actor())
-        stands = standing(here.evidence(), task, contracts.digest(frozen), base.config.repository)
+        source = here.source()
+        statement = _statement(source, base, check_task_id(task), task_file)
+        graders_at = base.commit if graders_from is None else commit_head(here.repo, graders_from).commit
+        frozen = renewed(source, base, statement, graders_at)
+        repository = aim.base.config.repository
+        store = here.store(repository)
+        apart = _apart(source, aim, frozen) if base.commit != aim.base.commit or task_file is not None else ""
+        if apart:
+            say(f"warning: {line(apart)}")
+        if graders_from is not None and not frozen.graded:
+            say("note: no check of this task has graders, so there is nothing to take from elsewhere")
+        before = freezing.freeze(
+            store, frozen, statement.text, base=aim.tip, graders_at=graders_at, reason=reason, actor=here.actor()
+        )
+        stands = standing(here.evidence(), task, contracts.digest(frozen), repository)
         if as_json:
-            document(documents.contract(frozen, read.title, stands))
+            document(documents.contract(frozen, statement.task.title, stands, ()))
         elif before.state is ContractState.FROZEN:
             data([f"contract {short(stands.digest)} of task {line(task)} is frozen already"])
         else:
-            data([f"froze contract {short(stands.digest)} of task {line(task)}: {len(frozen.criteria)} criteria"])
+            data([f"froze contract {short(stands.digest)} of task {line(task)}: {_extent(frozen)}"])
 
 
-def _digest_there(aim: Target, here: Session, task: str) -> str:
+def _statement(source: Source, base: BaseConfig, task: str, task_file: str | None) -> Stated:
+    if task_file is None:
+        return stated(source, base, task)
+    name = "standard input" if task_file == "-" else task_file
     try:
-        return contracts.digest(content(aim.base.config, task_at(here.objects, aim.base, task)[0]))
-    except BadInput:
-        return ""
+        with _standard_input() if task_file == "-" else open(task_file, "rb") as file:
+            text = file.read(LIMIT_BYTES + 1)  # one too many is refused with the limit's name
+    except OSError as error:
+        raise BadInput(
+            f'cannot read "{name}": {error.strerror or error}', hint="name a file with the task's text"
+        ) from error
+    return given(source, base, task, text, name=name)
+
+
+def _standard_input() -> AbstractContextManager[BinaryIO]:
+    if sys.stdin is None:
+        raise OSError("it is closed")
+    return nullcontext(sys.stdin.buffer)
+
+
+def _apart(source: Source, aim: Target, frozen: Contract) -> str:
+    """What to warn of: the target states something else than ``frozen``, or cannot tell."""
+    try:
+        there = content(aim.base.config, restated(source, aim.base, frozen), graders=frozen.graders)
+    except EvalsError as error:
+        return f"{aim.ref} cannot tell this contract: {error.message}"
+    return "" if there == frozen else f"{aim.ref} states another contract; this one will be out of date there"
+
+
+def _extent(frozen: Contract) -> str:
+    graders = f", graders {', '.join(frozen.graded[:5])}" if frozen.graders else ""
+    return f"{len(frozen.criteria)} criteria, {len(frozen.checks)} checks{line(graders)}"
 
 
 def reopen(

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gitevals import cache
 from gitevals.contracts.reading import READING, BaseConfig
@@ -11,6 +11,7 @@ from gitevals.evidence.reading import Evidence, Frozen
 from gitevals.git import history
 from gitevals.git.objects import Objects, read
 from gitevals.git.repo import Repo
+from gitevals.model.evaluation import Evaluation, Stored
 from gitevals.model.movement import Commit, ends_at
 from gitevals.model.result import Result
 
@@ -29,6 +30,58 @@ def deliveries(repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, froze
         return ()
     lifted = {name for event in evidence.reopens(task) for name in event.deliveries}
     return tuple(name for name in delivered if name not in lifted)
+
+
+def every_delivery(
+    repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, freezes: Mapping[str, Sequence[Frozen]],
+    evaluations: Sequence[Stored],
+) -> dict[str, tuple[str, ...]]:  # fmt: skip
+    """What `deliveries` says of all contents of each task in ``freezes``, oldest first, by one walk of history.
+
+    ``evaluations`` are all there are. Cost grows with history and evidence, so only displays ask.
+    """
+    frozen = [entry for entries in freezes.values() for entry in entries]
+    chain = _since(repo, evidence.objects, base.commit, sorted({entry.freeze.base for entry in frozen}))
+    passed = _passed(chain, ref, base.config.repository, evaluations)
+    place = {commit.id: position for position, commit in enumerate(chain)}
+    found: dict[str, tuple[str, ...]] = {}
+    for task, entries in freezes.items():
+        kept: set[str] = set()
+        for digest in {entry.freeze.digest for entry in entries}:
+            same = [entry for entry in entries if entry.freeze.digest == digest]
+            if all(entry.freeze.base in place for entry in same):
+                start = min(place[entry.freeze.base] for entry in same)
+                kept.update(_within(chain, start, passed.get((task, digest), ())))
+            else:
+                kept.update(deliveries(repo, evidence, base, ref, same))
+        lifted = {name for event in evidence.reopens(task) for name in event.deliveries} if kept else set()
+        found[task] = tuple(sorted(kept - lifted, key=lambda name: place.get(name, -1)))
+    return found
+
+
+def _passed(
+    chain: Sequence[Commit], ref: str, repository: str, evaluations: Sequence[Stored]
+) -> dict[tuple[str, str], list[tuple[int, Evaluation]]]:
+    """The passing evaluations about a step of ``chain``, with the step's position, by task and contract."""
+    by_tree: dict[str, list[Evaluation]] = {}
+    for stored in evaluations:
+        by_tree.setdefault(stored.evaluation.subject.tree, []).append(stored.evaluation)
+    found: dict[tuple[str, str], list[tuple[int, Evaluation]]] = {}
+    for position, commit in enumerate(chain):
+        for told in by_tree.get(commit.tree, ()):
+            if told.weight is Result.PASSED and ends_at(told, ref, commit, repository):
+                found.setdefault((told.task, told.contract), []).append((position, told))
+    return found
+
+
+def _within(chain: Sequence[Commit], start: int, passed: Sequence[tuple[int, Evaluation]]) -> set[str]:
+    """The steps of ``passed`` whose base is a commit of ``chain`` between ``start`` and the step."""
+    found = set()
+    for position, told in passed:
+        before = chain[start:position]
+        if any(told.subject.base == commit.id or told.subject.base_tree == commit.tree for commit in before):
+            found.add(chain[position].id)
+    return found
 
 
 def _remembered(

@@ -65,6 +65,7 @@ class Evidence:
         self._common_dir = common_dir
         self._odd: frozenset[str] | None = None
         self._notes: dict[str, list[tuple[str, record.Line]]] = {}
+        self._freezes: dict[str, list[Frozen]] = {}
 
     def lines(self, subjects: Sequence[str]) -> list[tuple[str, record.Line]]:
         """Each line of the notes of ``subjects`` (commit or tree ids) as (ledger, line), a record once."""
@@ -98,6 +99,11 @@ class Evidence:
 
     def freezes(self, task: str) -> list[Frozen]:
         """Every freeze of ``task``, superseded ones too."""
+        if task not in self._freezes:
+            self._freezes[task] = self._read_freezes(task)
+        return self._freezes[task]
+
+    def _read_freezes(self, task: str) -> list[Frozen]:
         found: dict[str, Frozen] = {}
         for name, content in self._family(self.ledgers.contracts, f"{task}/freezes"):
             freeze = _record(content, Freeze, "freeze")
@@ -108,10 +114,7 @@ class Evidence:
 
     def contract(self, task: str, digest: str) -> contracts.Contract | None:
         """The content of a stored contract; bytes that do not have this digest are passed over."""
-        return self._stored_content(task, digest, "contract.json")
-
-    def _stored_content(self, task: str, digest: str, name: str) -> contracts.Contract | None:
-        names = [f"{tip}:{task}/{digest}/{name}" for tip in self.ledgers.contracts.values()]
+        names = [f"{tip}:{task}/{digest}/contract.json" for tip in self.ledgers.contracts.values()]
         for found in self.objects.read_many(names):
             if found is not None and record.identify(found.body) == digest:
                 try:
@@ -119,6 +122,11 @@ class Evidence:
                 except (msgspec.MsgspecError, RecursionError):
                     continue
         return None
+
+    def text(self, task: str, digest: str) -> bytes | None:
+        """The text that a stored contract was read from, for people; what binds is the contract."""
+        names = [f"{tip}:{task}/{digest}/task.md" for tip in self.ledgers.contracts.values()]
+        return next((found.body for found in self.objects.read_many(names) if found is not None), None)
 
     def reopens(self, task: str) -> list[Reopen]:
         """Every reopening of ``task``."""

@@ -1,7 +1,7 @@
 """Adding records to this writer's own ledgers, and nowhere else."""
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -21,7 +21,9 @@ from gitevals.model.evaluation import (
     Stream,
 )
 from gitevals.model.movement import deciding
+from gitevals.model.result import Result
 
+SHORTEST_REASON_BYTES = 16
 _WRITER_RULE = "small letters, digits and hyphens, at most 63, a letter or digit first"
 
 
@@ -125,24 +127,48 @@ def _filed(objects: Objects, root: str | None, stored: Sequence[Stored]) -> str:
 
 
 def fit(evaluation: Evaluation) -> Evaluation:
-    """``evaluation`` with excerpts, then descriptions, shrunk evenly until its line is within the limit."""
+    """``evaluation`` with excerpts, then descriptions, then reasons shrunk evenly until its line is within the limit.
+
+    Where even that is not enough, what commands printed is no longer named, of those that passed first.
+    """
+    for shrunk in _ever_smaller(evaluation):
+        if _fits(shrunk):
+            return shrunk
+    raise BadInput(
+        f"the evaluation of task {evaluation.task} does not fit a record of {record.LINE_LIMIT_BYTES} bytes",
+        hint="split the task, bind fewer checks to each criterion, or use shorter ids for them",
+    )
+
+
+def _ever_smaller(evaluation: Evaluation) -> Iterator[Evaluation]:
+    yield evaluation
     for limit in _halved(EXCERPT_LIMIT_BYTES):
-        if _fits(evaluation):
-            return evaluation
-        evaluation = _with_excerpts(evaluation, limit)
+        yield (evaluation := _with_excerpts(evaluation, limit))
     for limit in _halved(DESCRIPTION_LIMIT_BYTES):
-        if _fits(evaluation):
-            return evaluation
         shorter = [
             msgspec.structs.replace(found, description=clip(found.description, limit)) for found in evaluation.findings
         ]
-        evaluation = msgspec.structs.replace(evaluation, findings=tuple(shorter))
-    if not _fits(evaluation):
-        raise BadInput(
-            f"the evaluation of task {evaluation.task} does not fit a record of {record.LINE_LIMIT_BYTES} bytes",
-            hint="split the task, or use shorter ids for its checks",
-        )
-    return evaluation
+        yield (evaluation := msgspec.structs.replace(evaluation, findings=tuple(shorter)))
+    for limit in _halved(DESCRIPTION_LIMIT_BYTES // SHORTEST_REASON_BYTES):
+        yield (evaluation := _with_reasons(evaluation, limit * SHORTEST_REASON_BYTES))
+    yield (evaluation := _of_runs(evaluation, lambda run: _silent(run) if run.result is Result.PASSED else run))
+    yield _of_runs(evaluation, _silent)
+
+
+def _with_reasons(evaluation: Evaluation, limit_bytes: int) -> Evaluation:
+    limit_bytes = max(limit_bytes, SHORTEST_REASON_BYTES)
+    found = [msgspec.structs.replace(each, reason=clip(each.reason, limit_bytes)) for each in evaluation.findings]
+    shorter = msgspec.structs.replace(
+        evaluation,
+        findings=tuple(found),
+        reason=clip(evaluation.reason, limit_bytes),
+        notes=tuple(clip(note, limit_bytes) for note in evaluation.notes),
+    )
+    return _of_runs(shorter, lambda run: msgspec.structs.replace(run, reason=clip(run.reason, limit_bytes)))
+
+
+def _silent(run: CheckRun) -> CheckRun:
+    return msgspec.structs.replace(run, stdout=None, stderr=None)
 
 
 def _fits(evaluation: Evaluation) -> bool:
@@ -154,11 +180,15 @@ def _halved(limit: int) -> list[int]:
 
 
 def _with_excerpts(evaluation: Evaluation, limit_bytes: int) -> Evaluation:
+    return _of_runs(evaluation, lambda run: _shrunk(run, limit_bytes))
+
+
+def _of_runs(evaluation: Evaluation, change: Callable[[CheckRun], CheckRun]) -> Evaluation:
     return msgspec.structs.replace(
         evaluation,
-        checks=tuple(_shrunk(run, limit_bytes) for run in evaluation.checks),
-        verification=tuple(_shrunk(run, limit_bytes) for run in evaluation.verification),
-        setup=tuple(_shrunk(run, limit_bytes) for run in evaluation.setup),
+        checks=tuple(map(change, evaluation.checks)),
+        verification=tuple(map(change, evaluation.verification)),
+        setup=tuple(map(change, evaluation.setup)),
     )
 
 
@@ -182,15 +212,17 @@ def tail(text: str, limit_bytes: int) -> str:
     return text if len(raw) <= limit_bytes else raw[len(raw) - limit_bytes :].decode("utf-8", "ignore")
 
 
-def append_files(store: Store, family: str, files: Callable[[Evidence], Mapping[str, bytes]]) -> None:
-    """Add files (path → content) to one of this writer's ledgers; ``files`` is asked under the lock."""
+def append_files(store: Store, family: str, files: Callable[[Evidence], Mapping[str, bytes | trees.Entry]]) -> None:
+    """Add files (path → content, or an entry that exists) to one of this writer's ledgers; asked under the lock."""
 
     def edit(root: str | None, values: Mapping[str, str]) -> str | None:
         wanted = files(Evidence(store.objects, ledgers(values), store.repo.common_dir))
         if not wanted:
             return None
-        blobs = store.objects.write_many([NewObject(kind="blob", body=body) for body in wanted.values()])
-        return trees.edit(store.objects, root, dict(zip(wanted, blobs, strict=True)))
+        bodies = {path: content for path, content in wanted.items() if isinstance(content, bytes)}
+        blobs = store.objects.write_many([NewObject(kind="blob", body=body) for body in bodies.values()])
+        entries = {path: content for path, content in wanted.items() if not isinstance(content, bytes)}
+        return trees.edit(store.objects, root, {**dict(zip(bodies, blobs, strict=True)), **entries})
 
     _advance(store, family + store.writer, edit)
 

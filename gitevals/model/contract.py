@@ -1,6 +1,7 @@
 """The frozen content of a task's examination, and its digest."""
 
 import hashlib
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
@@ -23,6 +24,21 @@ class Mode(StrEnum):
     ENFORCE = "enforce"
 
 
+class AtBase(StrEnum):
+    """What a check must say of the base, before the change, for its pass to prove something about the change."""
+
+    ANY = "any"
+    FAIL = "fail"
+    PASS = "pass"  # noqa: S105 - a verdict
+
+
+class Cached(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What set-up need not make again: ``path`` in the checkout, kept for as long as the ``key`` files stay equal."""
+
+    path: str
+    key: tuple[str, ...]
+
+
 class Criterion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One statement that must hold: ``id``, whole ``description``, and the ids of the ``checks`` bound to it."""
 
@@ -32,7 +48,10 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A program to run: its argument array, limits and surroundings (``cwd`` relative to the checkout)."""
+    """A program to run: its argument array, limits and surroundings (``cwd`` relative to the checkout).
+
+    ``graders`` are paths that the operator's versions replace while it runs; ``covers`` names features it exercises.
+    """
 
     command: tuple[str, ...]
     timeout_seconds: int
@@ -40,6 +59,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     env: dict[str, str] = {}
     pass_env: tuple[str, ...] = ()
     exit_codes: dict[str, Result] = {}
+    graders: tuple[str, ...] = ()
+    at_base: AtBase = AtBase.ANY
+    covers: tuple[str, ...] = ()
 
     def refined_exits(self) -> dict[int, Result]:
         """``exit_codes`` with numbers for keys."""
@@ -47,7 +69,10 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Contract(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything an examination rests on. Who froze it, when and why stands in the freeze record."""
+    """Everything an examination rests on. Who froze it, when and why stands in the freeze record.
+
+    ``graders`` is the id of the git tree that holds the frozen graders of the bound checks at their own paths.
+    """
 
     schema: int
     task: str
@@ -57,6 +82,19 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     verification: tuple[Command, ...] = ()
     setup: tuple[Command, ...] = ()
     outputs: tuple[str, ...] = ()
+    cache: tuple[Cached, ...] = ()
+    graders: str = ""
+
+    @property
+    def graded(self) -> tuple[str, ...]:
+        """The paths of the graders that bound checks rely on, sorted; none lies below another."""
+        return outermost([path for command in self.checks.values() for path in command.graders])
+
+
+def outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of ``paths`` that lie below no other one, sorted."""
+    named = sorted(set(paths))
+    return tuple(path for path in named if not any(path.startswith(f"{above}/") for above in named))
 
 
 def canonical(value: Any) -> bytes:
@@ -79,9 +117,12 @@ def verification_id(position: int) -> str:
     return f"verify-{position}"
 
 
-def verification_digest(verification: tuple[Command, ...], setup: tuple[Command, ...]) -> str:
-    """What project verification is keyed by: the digest of the verification and setup commands."""
-    return hashlib.sha256(canonical({"setup": setup, "verification": verification})).hexdigest()
+def verification_digest(
+    verification: tuple[Command, ...], setup: tuple[Command, ...], cache: tuple[Cached, ...] = ()
+) -> str:
+    """What project verification is keyed by: the digest of the verification and setup commands, and what is cached."""
+    content = {"setup": setup, "verification": verification, **({"cache": cache} if cache else {})}
+    return hashlib.sha256(canonical(content)).hexdigest()
 
 
 _ENCODER = msgspec.json.Encoder(order="sorted")

@@ -1,14 +1,14 @@
 """What the gate says of one movement: the table of reasons, and the pure function that decides."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 import msgspec
 
 from gitevals.model.contract import Mode
 from gitevals.model.evaluation import Finding, Stored, Subject
+from gitevals.model.facts import ContractState, Facts, TaskFacts, said
 from gitevals.model.movement import Commit, Span, covers, deciding, same_key
-from gitevals.model.reason import RULES, Code, Reason, Severity, reason
+from gitevals.model.reason import RULES, Code, Reason, Severity
 from gitevals.model.result import Result
 
 SCHEMA = 1
@@ -51,71 +51,18 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return 0 if not codes else min(codes)
 
 
-class ContractState(StrEnum):
-    """How the frozen contract of a task stands to what its base says now."""
-
-    FROZEN = "frozen"
-    MISSING = "missing"
-    CONFLICT = "conflict"
-    OUT_OF_DATE = "out_of_date"
-    UNREADABLE = "unreadable"
-
-
-class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one task of a movement; ``digest`` is the base's content, ``spent_by`` an earlier delivery."""
-
-    task: str
-    state: ContractState
-    digest: str = ""
-    spent_by: str = ""
-    problem: str = ""
-    criteria: tuple[str, ...] = ()
-
-
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """What the base's configuration demands of a movement."""
-
-    mode: Mode
-    repository: str
-    untasked_refuses: bool = True
-    untasked_verifies: bool = True
-    verification_required: bool = True
-    verification_digest: str = ""
-    verification_count: int = 0
-
-
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the decision on one span rests on.
-
-    ``exempt`` says why verification alone counts ("" if it does not); ``privileged`` names altered files that the
-    gate reads; ``where`` is the option that names the change to `run`, ``into`` the one that names the target;
-    ``likely_task`` is what a hint calls the task that nobody named.
-    """
-
-    span: Span
-    policy: Policy
-    tasks: tuple[TaskFacts, ...] = ()
-    evaluations: tuple[Stored, ...] = ()
-    exempt: str = ""
-    privileged: tuple[str, ...] = ()
-    config_problem: str = ""
-    where: str = ""
-    into: str = ""
-    likely_task: str = "TASK"
-
-
 def decide(facts: Facts) -> Decision:
     """Whether the span may happen, and every reason against it or worth saying."""
     tasks = () if facts.exempt else facts.tasks
     reasons: list[Reason] = []
     used: list[str] = []
     if facts.config_problem:
-        reasons.append(_said(facts, Code.CONFIG_INVALID, f"the new configuration is refused: {facts.config_problem}"))
-    reasons += [_said(facts, Code.CONFIG_CHANGE, text) for text in facts.privileged]
+        reasons.append(said(facts, Code.CONFIG_INVALID, f"the new configuration is refused: {facts.config_problem}"))
+    reasons += [said(facts, Code.CONFIG_CHANGE, text) for text in facts.privileged]
     if facts.policy.mode is not Mode.OFF:
         reasons += [found for task in tasks for found in _of_task(facts, task, used)]
         reasons += [] if tasks or facts.exempt else _of_untasked(facts)
-    reasons += _of_verification(facts, used, refused=any(found.severity is Severity.REFUSE for found in reasons))
+    reasons += _of_verification(facts, used, reasons)
     span = facts.span
     contracts = tuple(sorted(task.digest for task in tasks if task.digest))
     return Decision(
@@ -131,26 +78,25 @@ def decide(facts: Facts) -> Decision:
     )
 
 
-def _said(facts: Facts, code: Code, message: str, *, task: str = "", criterion: str = "", hint: str = "") -> Reason:
-    hint = (hint or RULES[code].hint).format(task=task, likely=facts.likely_task, where=facts.where, into=facts.into)
-    return reason(code, facts.policy.mode, message, hint=" ".join(hint.split()), task=task, criterion=criterion)
-
-
 def _of_key(facts: Facts) -> list[Stored]:
     repository = facts.policy.repository
     return [stored for stored in facts.evaluations if same_key(stored.evaluation, facts.span, repository)]
 
 
-def _verification_of(facts: Facts) -> tuple[Result | None, list[Stored]]:
-    """What the deciding evaluations of the key say of project verification (None: nothing), and which they are."""
-    wanted = facts.policy.verification_digest
-    group = [
+def _verifying(facts: Facts) -> list[Stored]:
+    """The evaluations of the key that ran project verification as the base has it, whichever task they served."""
+    policy = facts.policy
+    return [
         stored
         for stored in _of_key(facts)
-        if stored.evaluation.verification_digest == wanted
-        and len(stored.evaluation.verification) == facts.policy.verification_count
+        if stored.evaluation.verification_digest == policy.verification_digest
+        and len(stored.evaluation.verification) == policy.verification_count
     ]
-    final = deciding(list(facts.evaluations), group)
+
+
+def _verification_of(facts: Facts) -> tuple[Result | None, list[Stored]]:
+    """What the deciding evaluations of the key say of project verification (None: nothing), and which they are."""
+    final = deciding(list(facts.evaluations), _verifying(facts))
     results = {stored.evaluation.verification_result for stored in final}
     for result in (Result.FAILED, Result.INCONCLUSIVE, Result.NOT_RUN, Result.PASSED):
         if result in results:
@@ -158,24 +104,37 @@ def _verification_of(facts: Facts) -> tuple[Result | None, list[Stored]]:
     return None, final
 
 
-def _of_verification(facts: Facts, used: list[str], *, refused: bool) -> list[Reason]:
-    """What project verification adds; that nobody ran it is worth saying only where nothing else refuses."""
+def _of_verification(facts: Facts, used: list[str], others: Sequence[Reason]) -> list[Reason]:
+    """What project verification adds to the ``others``; that nobody ran it, only where nothing else refuses."""
     if facts.policy.verification_count == 0:
         return []
     result, final = _verification_of(facts)
     used += [stored.id for stored in final]
     if result is Result.PASSED:
-        return []
+        told = any(found.code is not Code.CONFIG_CHANGE for found in others)
+        return [] if told else _of_verified(facts, final)
     if result is Result.FAILED:
         failed = [run.id for stored in final for run in stored.evaluation.verification if run.result is Result.FAILED]
         text = f"project verification failed on this change: {', '.join(dict.fromkeys(failed))}"
-        return [_said(facts, Code.VERIFICATION, text)]
-    if refused:
+        return [said(facts, Code.VERIFICATION, text)]
+    if any(found.severity is Severity.REFUSE for found in others):
         return []
-    said = f"project verification {'was not run' if result is None else 'came to no result'} on this change"
+    text = f"project verification {'was not run' if result is None else 'came to no result'} on this change"
     if facts.policy.verification_required:
-        return [_said(facts, Code.VERIFICATION, said + _exemption(facts))]
-    return [] if result is None else [_said(facts, Code.INCONCLUSIVE, said, hint=RULES[Code.VERIFICATION].hint)]
+        return [said(facts, Code.VERIFICATION, text + _exemption(facts))]
+    return [] if result is None else [said(facts, Code.INCONCLUSIVE, text, hint=RULES[Code.VERIFICATION].hint)]
+
+
+def _of_verified(facts: Facts, final: Sequence[Stored]) -> list[Reason]:
+    """What keeps verification that passed from counting: failures before it on the same change, or its age."""
+    failed = sum(stored.evaluation.verification_result is Result.FAILED for stored in _verifying(facts))
+    if facts.policy.flaky_refuses and failed:
+        text = f"project verification passed after {failed} failure(s) on this change, and `flaky: refuse`"
+        return [said(facts, Code.FAILED, text, hint="find out why it failed, and change the code or the command")]
+    if _expired(facts, final) and facts.policy.verification_required:
+        text = "project verification of this change is older than `max_age`"
+        return [said(facts, Code.EXPIRED, text, hint=RULES[Code.VERIFICATION].hint)]
+    return []
 
 
 def _exemption(facts: Facts) -> str:
@@ -185,7 +144,7 @@ def _exemption(facts: Facts) -> str:
 def _of_untasked(facts: Facts) -> list[Reason]:
     policy = facts.policy
     if policy.untasked_refuses or (policy.untasked_verifies and policy.verification_count == 0):
-        return [_said(facts, Code.UNTASKED, "no task is named for this change")]
+        return [said(facts, Code.UNTASKED, "no task is named for this change")]
     return []
 
 
@@ -193,17 +152,19 @@ def _of_task(facts: Facts, task: TaskFacts, used: list[str]) -> list[Reason]:
     contract = _of_contract(facts, task)
     if task.state in (ContractState.UNREADABLE, ContractState.OUT_OF_DATE, ContractState.CONFLICT):
         return contract
-    own = [stored for stored in _of_key(facts) if stored.evaluation.task == task.task]
-    group = [
+    same = [
         stored
-        for stored in own
-        if stored.evaluation.contract == task.digest and covers(stored.evaluation, facts.span, facts.policy.repository)
+        for stored in _of_key(facts)
+        if stored.evaluation.task == task.task and stored.evaluation.contract == task.digest
     ]
+    group = [stored for stored in same if covers(stored.evaluation, facts.span, facts.policy.repository)]
     final = deciding(list(facts.evaluations), group)
     used += [stored.id for stored in final]
     if contract and not final:
         return contract
-    return contract + (_of_results(facts, task, final) if final else _of_absence(facts, task))
+    if not final:
+        return contract + _of_absence(facts, task)
+    return contract + (_of_results(facts, task, final) or _of_limits(facts, task, same, final))
 
 
 def _name(task: TaskFacts) -> str:
@@ -229,10 +190,10 @@ def _of_contract(facts: Facts, task: TaskFacts) -> list[Reason]:
     if task.state in texts:
         code, text = texts[task.state]
         hint = "git evals contract {task}{into}" if task.state is ContractState.UNREADABLE else ""
-        return [_said(facts, code, text, task=task.task, hint=hint)]
+        return [said(facts, code, text, task=task.task, hint=hint)]
     if task.spent_by:
         text = f"{name}: its contract was already delivered by {task.spent_by[:12]}"
-        return [_said(facts, Code.CONTRACT_SPENT, text, task=task.task)]
+        return [said(facts, Code.CONTRACT_SPENT, text, task=task.task)]
     return []
 
 
@@ -243,7 +204,7 @@ def _of_results(facts: Facts, task: TaskFacts, final: Sequence[Stored]) -> list[
     if len(results) > 1:
         ids = ", ".join(stored.id[:12] for stored in final)
         text = f"task {task.task}: evaluations that did not see each other differ ({ids})"
-        return [_said(facts, Code.DISPUTED, text, task=task.task)]
+        return [said(facts, Code.DISPUTED, text, task=task.task)]
     evaluation = final[0].evaluation
     found = [
         _of_finding(facts, task, finding, evaluation.subject.head)
@@ -256,14 +217,45 @@ def _of_results(facts: Facts, task: TaskFacts, final: Sequence[Stored]) -> list[
         return broken or found
     why = evaluation.reason or "project verification did not pass"
     text = f"task {task.task}: {result.replace('_', ' ')} on {evaluation.subject.head[:12]}: {why}"
-    return [_said(facts, Code(result), text, task=task.task), *found]
+    return [said(facts, Code(result), text, task=task.task), *found]
+
+
+def _of_limits(facts: Facts, task: TaskFacts, same: Sequence[Stored], final: Sequence[Stored]) -> list[Reason]:
+    """What keeps a pass from counting: failures before it on the same tree, too many of them, or its age.
+
+    ``same`` may name other commits of that tree: wording a commit anew makes no other change.
+    """
+    failures = [stored for stored in same if stored.evaluation.weight is Result.FAILED]
+    policy = facts.policy
+    if policy.flaky_refuses and failures:
+        text = f"task {task.task}: passed after {len(failures)} failure(s) on the same change, and `flaky: refuse`"
+        return [said(facts, Code.FAILED, text, task=task.task, hint=_SAME_CHANGE)]
+    if policy.max_tries and len(failures) >= policy.max_tries:
+        text = f"task {task.task}: passed on try {len(failures) + 1}, and `max_tries: {policy.max_tries}`"
+        return [said(facts, Code.FAILED, text, task=task.task, hint=_SAME_CHANGE)]
+    if _expired(facts, final):
+        text = f"task {task.task}: its evidence ({final[0].evaluation.finished}) is older than `max_age`"
+        return [said(facts, Code.EXPIRED, text, task=task.task)]
+    return []
+
+
+_SAME_CHANGE = "find out why it failed (`git evals report {task}`), and change the code or the check"
+
+
+def _expired(facts: Facts, final: Sequence[Stored]) -> bool:
+    limit = facts.policy.max_age_seconds
+    if not limit or not facts.now_seconds:
+        return False
+    from gitevals.model.age import is_expired  # most projects set no limit, and a hook pays for every import
+
+    return all(is_expired(stored.evaluation.finished, facts.now_seconds, limit) for stored in final)
 
 
 def _of_finding(facts: Facts, task: TaskFacts, finding: Finding, head: str) -> Reason:
     code = Code(finding.result)
     why = f" ({finding.reason})" if finding.reason else ""
     text = f"task {task.task}: {finding.criterion} {finding.result.replace('_', ' ')} on {head[:12]}{why}"
-    return _said(facts, code, text, task=task.task, criterion=finding.criterion)
+    return said(facts, code, text, task=task.task, criterion=finding.criterion)
 
 
 def _of_absence(facts: Facts, task: TaskFacts) -> list[Reason]:
@@ -278,25 +270,25 @@ def _of_absence(facts: Facts, task: TaskFacts) -> list[Reason]:
     ]
     if not known:
         text = f"{name}: no evaluation of {span.new.id[:12]} on {span.old.id[:12]}"
-        return [_said(facts, Code.MISSING, text, task=task.task)]
+        return [said(facts, Code.MISSING, text, task=task.task)]
     nearest = max(known, key=lambda evaluation: (*_nearness(evaluation.subject, span), evaluation.finished))
     subject = nearest.subject
     on_base = _on_base(subject, span)
     same_head = _same_head(subject.heads, span.new)
     if on_base and subject.tree == span.new.tree and nearest.contract != task.digest:
         text = f"{name}: evaluated under contract {nearest.contract[:12]}, now {task.digest[:12]}"
-        return [_said(facts, Code.STALE_CONTRACT, text, task=task.task)]
+        return [said(facts, Code.STALE_CONTRACT, text, task=task.task)]
     if on_base and same_head:
         text = f"{name}: the evaluated merge of {subject.head[:12]} has another tree than this one"
-        return [_said(facts, Code.STALE_TREE, text, task=task.task)]
+        return [said(facts, Code.STALE_TREE, text, task=task.task)]
     found = []
     if not on_base:
         text = f"{name}: evaluated on {subject.base[:12]}, but {span.ref} has moved to {span.old.id[:12]}"
-        found.append(_said(facts, Code.STALE_BASE, text, task=task.task))
+        found.append(said(facts, Code.STALE_BASE, text, task=task.task))
     if not same_head:
         heads = span.new.parents[1:] or (span.new.id,)
         text = f"{name}: evaluated at {_listed(subject.heads)}, but the change is now {_listed(heads)}"
-        found.append(_said(facts, Code.STALE_HEAD, text, task=task.task))
+        found.append(said(facts, Code.STALE_HEAD, text, task=task.task))
     return found
 
 

@@ -21,13 +21,25 @@ class Subject(Record, frozen=True, kw_only=True):
 
 
 class Stream(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """One output stream: ``bytes`` written in all, ``sha256`` and git ``blob`` of what was kept, an ``excerpt``."""
+    """One output stream: ``bytes`` written in all, ``sha256`` and git ``blob`` of what was kept, an ``excerpt``.
+
+    ``redacted`` counts the secrets that were taken out of it.
+    """
 
     sha256: str
     bytes: int
     truncated: bool = False
+    redacted: int = 0
     blob: str = ""
     excerpt: str = ""
+
+
+class BaseRun(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What a check said of the base, where it was asked to."""
+
+    result: Result
+    exit_code: int | None = None
+    reason: str = ""
 
 
 class CheckRun(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,6 +50,7 @@ class CheckRun(Record, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
     exit_code: int | None = None
     duration_ms: int = 0
+    at_base: BaseRun | None = None
     stdout: Stream | None = None
     stderr: Stream | None = None
 
@@ -78,7 +91,10 @@ class Correlation(Record, frozen=True, kw_only=True):
 
 
 class Evaluation(Record, frozen=True, kw_only=True):
-    """The findings of one run of a contract on one subject; ``after`` names the evaluations its writer had seen."""
+    """The findings of one run of a contract on one subject; ``after`` names the evaluations its writer had seen.
+
+    ``notes`` hold what a reader should know and no result says: files that steer test runners, graders put in place.
+    """
 
     schema: int = SCHEMA
     kind: str = "evaluation"
@@ -98,6 +114,7 @@ class Evaluation(Record, frozen=True, kw_only=True):
     finished: str
     environment: Environment
     isolation: str = "none"
+    notes: tuple[str, ...] = ()
     merge: Merge
     after: tuple[str, ...] = ()
     nonce: str

@@ -36,6 +36,7 @@ class Code(StrEnum):
     REWRITTEN = "rewritten"
     CONFIG_CHANGE = "config_change"
     CONFIG_INVALID = "config_invalid"
+    EXPIRED = "expired"
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -68,6 +69,7 @@ RULES: dict[Code, Rule] = {
     Code.REWRITTEN: Rule(_REFUSE, _NOTE, 1, "bring the change in on top: git revert, or git evals merge"),
     Code.CONFIG_CHANGE: Rule(_NOTE, _NOTE, 1, ""),
     Code.CONFIG_INVALID: Rule(_REFUSE, _REFUSE, 1, "mend .gitevals.yaml in the change, then try again"),
+    Code.EXPIRED: Rule(_REFUSE, _NOTE, 1, "git evals run {task} {where}"),
 }
 
 

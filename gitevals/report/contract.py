@@ -4,21 +4,31 @@ import shlex
 import textwrap
 
 from gitevals.audit import Audit, Verdict
-from gitevals.contracts.reading import Standing
-from gitevals.model.contract import Command, Contract
+from gitevals.contracts.previewing import Preview
+from gitevals.contracts.stating import Origin
+from gitevals.model.contract import AtBase, Command, digest
 from gitevals.report.text import line, short, words
 from gitevals.status import TaskStatus
 
 
-def contract(content: Contract, title: str, standing: Standing, width: int) -> list[str]:
-    """What freezing captures, and how it stands to what is frozen."""
-    said = [f"task {line(content.task)}: {line(title)}"]
-    said.append(f"  contract {short(standing.digest)}, mode {content.mode}, {words(standing.state)}")
+def contract(found: Preview, width: int) -> list[str]:
+    """What freezing captures, how it stands to what is frozen, and how it differs from that."""
+    content, standing = found.content, found.standing
+    said = [f"task {line(content.task)}: {line(found.title)}"]
+    said.append(f"  contract {short(digest(content))}, mode {content.mode}, {words(standing.state)}")
+    if found.origin is not Origin.BASE:
+        said.append(f"  text     {_ORIGINS[found.origin]}")
     for frozen in standing.live:
         reason = f" ({line(frozen.freeze.reason)})" if frozen.freeze.reason else ""
         said.append(
             f"  frozen   {short(frozen.freeze.digest)} at {short(frozen.freeze.base)} by {line(frozen.freeze.writer)}"
             f", {line(frozen.freeze.created)}{reason}"
+        )
+    for difference in found.differences:
+        said += _wrapped("  differs  ", line(difference), width)
+    if found.graders_moved:
+        said += _wrapped(
+            "  note     ", "the base's graders moved on; the frozen ones count until it is frozen again", width
         )
     for criterion in content.criteria:
         bound = ", ".join(criterion.checks) or "no check is bound"
@@ -28,11 +38,37 @@ def contract(content: Contract, title: str, standing: Standing, width: int) -> l
     for label, commands in (("verify", content.verification), ("setup", content.setup)):
         for number, command in enumerate(commands, 1):
             said += _wrapped(f"    {label}-{number:<5} ", _command(command), width)
+    if content.outputs:
+        said += _wrapped("    outputs      ", line(", ".join(content.outputs)), width)
+    for entry in content.cache:
+        said += _wrapped("    cache        ", f"{line(entry.path)}, kept by {line(', '.join(entry.key))}", width)
     return said
 
 
+_ORIGINS = {
+    Origin.COMMAND: "told by the command of `tasks.command`",
+    Origin.FROZEN: "as it was frozen; the target states none",
+    Origin.GIVEN: "from a file",
+}
+
+
 def _command(command: Command) -> str:
-    return f"{line(shlex.join(command.command))} (at most {command.timeout_seconds} s)"
+    further = [f"at most {command.timeout_seconds} s"]
+    if command.cwd != ".":
+        further.append(f"in {command.cwd}")
+    if command.env:
+        further.append(f"with {' '.join(f'{name}={shlex.quote(value)}' for name, value in command.env.items())}")
+    if command.pass_env:
+        further.append(f"passing {', '.join(command.pass_env)}")
+    if command.exit_codes:
+        further.append(", ".join(f"exit {code} is {result}" for code, result in command.exit_codes.items()))
+    if command.at_base is not AtBase.ANY:
+        further.append(f"has to {command.at_base} on the base")
+    if command.graders:
+        further.append(f"graders {', '.join(command.graders)}")
+    if command.covers:
+        further.append(f"covers {', '.join(command.covers)}")
+    return line(f"{shlex.join(command.command)} ({'; '.join(further)})")
 
 
 def _wrapped(label: str, text: str, width: int) -> list[str]:

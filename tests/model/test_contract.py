@@ -6,10 +6,10 @@ import json
 import msgspec
 import pytest
 
-from gitevals import config, tasks
-from gitevals.contracts.reading import content
+from gitevals import configfile, tasks
+from gitevals.contracts.stating import Origin, Stated, content
 from gitevals.model import contract
-from gitevals.model.contract import Command, Contract, Criterion, Mode
+from gitevals.model.contract import AtBase, Cached, Command, Contract, Criterion, Mode
 from gitevals.model.result import Result
 
 FULL = Contract(
@@ -104,6 +104,11 @@ CHANGES: dict[str, dict[str, object]] = {
     "env": {"checks": {"registration": msgspec.structs.replace(CHECK, env={"A": "1"})}},
     "pass_env": {"checks": {"registration": msgspec.structs.replace(CHECK, pass_env=())}},
     "exit_codes": {"checks": {"registration": msgspec.structs.replace(CHECK, exit_codes={"5": Result.FAILED})}},
+    "a check's graders": {"checks": {"registration": msgspec.structs.replace(CHECK, graders=("tests",))}},
+    "at_base": {"checks": {"registration": msgspec.structs.replace(CHECK, at_base=AtBase.FAIL)}},
+    "covers": {"checks": {"registration": msgspec.structs.replace(CHECK, covers=("sign-up",))}},
+    "graders": {"graders": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"},
+    "cache": {"cache": (Cached(path="node_modules", key=("package-lock.json",)),)},
     "verification": {"verification": ()},
     "more verification": {"verification": (*FULL.verification, OTHER)},
     "setup": {"setup": ()},
@@ -164,7 +169,8 @@ Some words.
 
 
 def _digest(text: str = TEXT, settings: bytes = CONFIG) -> str:
-    return contract.digest(content(config.parse(settings), tasks.parse("42", text.encode())))
+    statement = Stated(task=tasks.parse("42", text.encode()), text=text.encode(), origin=Origin.BASE)
+    return contract.digest(content(configfile.parse(settings), statement))
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitevals.model.contract import Mode
-from gitevals.model.decision import ContractState, Decision, Facts, Policy, TaskFacts, decide
+from gitevals.model.decision import Decision, decide
 from gitevals.model.evaluation import Evaluation, Finding, Stored
+from gitevals.model.facts import ContractState, Facts, Policy, TaskFacts
 from gitevals.model.movement import Commit, Span, covers, deciding
 from gitevals.model.reason import RULES, Code, Severity, reason
 from gitevals.model.result import Result
@@ -505,7 +506,7 @@ def test_the_table_has_one_rule_for_each_reason() -> None:
     assert set(RULES) == set(Code)
     assert {code for code, rule in RULES.items() if rule.exit_code == 1} == {
         Code.FAILED, Code.VERIFICATION, Code.UNTASKED, Code.DELETED, Code.REWRITTEN, Code.CONTRACT_SPENT,
-        Code.CONTRACT_CONFLICT, Code.CONFIG_CHANGE, Code.CONFIG_INVALID, Code.DISPUTED,
+        Code.CONTRACT_CONFLICT, Code.CONFIG_CHANGE, Code.CONFIG_INVALID, Code.DISPUTED, Code.EXPIRED,
     }  # fmt: skip
     assert {rule.exit_code for rule in RULES.values()} == {1, 3}
     assert [code for code, rule in RULES.items() if rule.enforce is Severity.NOTE] == [Code.CONFIG_CHANGE]
@@ -644,3 +645,95 @@ def test_whatever_the_facts_a_lenient_mode_refuses_for_verification_and_configur
     policy = msgspec.structs.replace(facts.policy, mode=Mode.OBSERVE)
     decision = decide(msgspec.structs.replace(facts, policy=policy))
     assert {found.code for found in decision.refusals} <= {Code.VERIFICATION, Code.CONFIG_INVALID}
+
+
+EARLIER = stored("e0", an_evaluation(FAILED, finished="2030-01-02T03:04:05.000Z"))
+UNSURE = stored("e0", an_evaluation(INCONCLUSIVE))
+UNVERIFIED = stored("e0", an_evaluation(FAILED, verified=FAILED))
+LATER_PASS = stored("e1", an_evaluation(after=("e0",)))
+SECOND_FAILURE = stored("e0b", an_evaluation(FAILED, after=("e0",)))
+THIRD = stored("e1", an_evaluation(after=("e0b",)))
+FINISHED_SECONDS = 1893553446  # when PASS finished
+HOUR = 3600
+
+# Limits on a pass: what is configured, the evaluations, what else is known, and the reasons in `enforce`.
+LIMITS: dict[str, tuple[dict[str, object], tuple[Stored, ...], dict[str, object], list[str]]] = {
+    "a failure before it is forgiven by default": ({}, (EARLIER, LATER_PASS), {}, []),
+    "flaky: refuse": ({"flaky_refuses": True}, (EARLIER, LATER_PASS), {}, ["failed"]),
+    "flaky: refuse, and nothing failed": ({"flaky_refuses": True}, (PASS,), {}, []),
+    "flaky: refuse, and something was inconclusive": ({"flaky_refuses": True}, (UNSURE, LATER_PASS), {}, []),
+    "flaky: refuse, and another tree failed": (
+        {"flaky_refuses": True}, (stored("e0", about(EARLIER.evaluation, tree="t9")), LATER_PASS), {}, []),
+    "flaky: refuse, and another base failed": (
+        {"flaky_refuses": True},
+        (stored("e0", about(EARLIER.evaluation, base="b9", base_tree="b9-tree")), LATER_PASS), {}, []),
+    "flaky: refuse, and it failed under another contract": (
+        {"flaky_refuses": True}, (stored("e0", an_evaluation(FAILED, contract="c0")), LATER_PASS), {}, []),
+    "flaky: refuse, and another task failed": (
+        {"flaky_refuses": True}, (stored("e0", an_evaluation(FAILED, task="43")), LATER_PASS), {}, []),
+    "flaky: refuse, and another commit of the same tree failed": (
+        {"flaky_refuses": True},
+        (stored("e0", about(EARLIER.evaluation, head="h0", heads=("h0",))), LATER_PASS),
+        {"span": msgspec.structs.replace(SPAN, new=Commit(id="m1", tree="t1", parents=("b0", "h1")))}, ["failed"]),
+    "flaky: refuse, and verification failed before": (
+        {"flaky_refuses": True}, (UNVERIFIED, LATER_PASS), {}, ["failed"]),
+    "flaky: refuse, and verification of no task failed before": (
+        {"flaky_refuses": True, "untasked_refuses": False, "untasked_verifies": True},
+        (stored("e0", an_evaluation(FAILED, task="", verified=FAILED)),
+         stored("e1", an_evaluation(task="", after=("e0",)))),
+        {"tasks": ()}, ["failed"]),
+    "max_tries 2 after one failure": ({"max_tries": 2}, (EARLIER, LATER_PASS), {}, []),
+    "max_tries 1 after one failure": ({"max_tries": 1}, (EARLIER, LATER_PASS), {}, ["failed"]),
+    "max_tries 2 after two failures": ({"max_tries": 2}, (EARLIER, SECOND_FAILURE, THIRD), {}, ["failed"]),
+    "max_tries 3 after two failures": ({"max_tries": 3}, (EARLIER, SECOND_FAILURE, THIRD), {}, []),
+    "max_tries 1 after an inconclusive run": ({"max_tries": 1}, (UNSURE, LATER_PASS), {}, []),
+    "max_tries and a last failure": ({"max_tries": 1}, (FAIL,), {}, ["failed"]),
+    "as old as it may be": ({"max_age_seconds": HOUR}, (PASS,), {"now_seconds": FINISHED_SECONDS + HOUR}, []),
+    "a second too old": ({"max_age_seconds": HOUR}, (PASS,), {"now_seconds": FINISHED_SECONDS + HOUR + 1}, ["expired"]),
+    "an old failure is a failure": (
+        {"max_age_seconds": HOUR}, (FAIL,), {"now_seconds": FINISHED_SECONDS + 9 * HOUR}, ["failed"]),
+    "an age that nobody asks for": ({"max_age_seconds": HOUR}, (PASS,), {"now_seconds": 0}, []),
+    "no limit of age": ({}, (PASS,), {"now_seconds": FINISHED_SECONDS + 10**9}, []),
+    "a clock that is an hour ahead": ({"max_age_seconds": HOUR}, (PASS,), {"now_seconds": FINISHED_SECONDS - HOUR}, []),
+    "a clock that is two days ahead": (
+        {"max_age_seconds": HOUR}, (PASS,), {"now_seconds": FINISHED_SECONDS - 48 * HOUR}, ["expired"]),
+    "a time that is none": (
+        {"max_age_seconds": HOUR}, (stored("e1", an_evaluation(finished="soon")),), {"now_seconds": FINISHED_SECONDS},
+        ["expired"]),
+    "one of two that decide is fresh": (
+        {"max_age_seconds": HOUR}, (PASS, stored("e3", an_evaluation(finished="2030-01-02T09:04:06.000Z"))),
+        {"now_seconds": FINISHED_SECONDS + 6 * HOUR}, []),
+    "verification alone that is too old": (
+        {"max_age_seconds": HOUR, "untasked_refuses": False, "verification_required": True}, (PASS,),
+        {"tasks": (), "now_seconds": FINISHED_SECONDS + 2 * HOUR}, ["expired"]),
+    "verification that nobody requires and is too old": (
+        {"max_age_seconds": HOUR, "untasked_refuses": False, "verification_required": False}, (PASS,),
+        {"tasks": (), "now_seconds": FINISHED_SECONDS + 2 * HOUR}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", [Mode.ENFORCE, Mode.OBSERVE])
+@pytest.mark.parametrize(("limits", "evaluations", "changes", "codes"), LIMITS.values(), ids=LIMITS)
+def test_a_pass_counts_only_within_the_configured_limits(
+    limits: dict[str, object],
+    evaluations: tuple[Stored, ...],
+    changes: dict[str, object],
+    codes: list[str],
+    mode: Mode,
+) -> None:
+    decision = decide(msgspec.structs.replace(_facts(*evaluations, policy=_policy(mode, **limits)), **changes))
+    assert _codes(decision) == codes
+    assert decision.allowed is (mode is Mode.OBSERVE or not codes)
+    assert decision.exit_code == (1 if codes and mode is Mode.ENFORCE else 0)
+    assert all(found.hint for found in decision.reasons)
+
+
+def test_a_refused_pass_says_which_limit_it_is() -> None:
+    def said(evaluations: tuple[Stored, ...], **limits: object) -> str:
+        policy = _policy(Mode.ENFORCE, **limits)
+        (found,) = decide(_facts(*evaluations, policy=policy, now_seconds=FINISHED_SECONDS * 2)).reasons
+        return found.message
+
+    assert "`flaky: refuse`" in said((EARLIER, LATER_PASS), flaky_refuses=True)
+    assert "`max_tries: 2`" in said((EARLIER, SECOND_FAILURE, THIRD), max_tries=2)
+    assert "(2030-01-02T03:04:06.000Z) is older than `max_age`" in said((PASS,), max_age_seconds=1)

@@ -227,6 +227,7 @@ _EVALUATION = st.builds(
         Environment, git=_TEXT, os=_TEXT, arch=_TEXT, tools=st.dictionaries(_TEXT, _TEXT, max_size=2)
     ),
     isolation=_TEXT,
+    notes=_TEXTS,
     merge=st.builds(Merge, strategy=_TEXT, git=_TEXT),
     after=_TEXTS,
     nonce=_TEXT,
@@ -340,7 +341,7 @@ FULL_LINE = (
     '"setup":[{"id":"setup-1","result":"passed","exit_code":0,"duration_ms":1}],'
     '"evaluator":"git-evals 0.1.0","writer":"tester",'
     '"started":"2030-01-02T03:04:05.000Z","finished":"2030-01-02T03:04:06.789Z",'
-    '"environment":{"git":"2.45.0","os":"Linux","arch":"x86_64","tools":{"python":"3.11.7"}},"isolation":"none",'
+    '"environment":{"git":"2.45.0","os":"Linux","arch":"x86_64","tools":{"python":"3.11.7"}},"isolation":"none","notes":[],'
     '"merge":{"strategy":"ort","git":"2.45.0"},"after":["e1","e2"],"nonce":"0011223344556677",'
     '"correlation":{"run":"r-1","task":"T-42","attempt":"2","stage":"qa"}}'
 ).encode()
