@@ -1,14 +1,16 @@
 """How tasks stand, for displays: contract state, newest evidence, what is stale. Nothing here decides."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from gitevals import verify
-from gitevals.contracts.reading import digest_at, standing, task_at
+from gitevals.contracts.reading import standing
+from gitevals.contracts.stating import expected, stated
 from gitevals.errors import BadInput
 from gitevals.evidence.reading import Evidence
 from gitevals.git import refs
+from gitevals.model import contract as contracts
 from gitevals.model.decision import Decision
 from gitevals.model.evaluation import Evaluation, Stored
 from gitevals.model.movement import deciding
@@ -46,17 +48,25 @@ class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 def tries(evidence: Evidence, stored: Stored) -> Tries:
     """Which try ``stored`` was among the runs of its contract on its subject."""
-    same = [entry for entry in evidence.evaluations([stored.evaluation.subject.tree or stored.evaluation.subject.head])
-            if _same_subject(entry.evaluation, stored.evaluation)]  # fmt: skip
-    ordered = sorted(same, key=lambda entry: (_depth(entry, same), entry.evaluation.finished, entry.id))
-    position = next((n for n, entry in enumerate(ordered, 1) if entry.id == stored.id), 1)
-    return Tries(number=position, count=max(1, len(ordered)))
+    near = evidence.evaluations([stored.evaluation.subject.tree or stored.evaluation.subject.head])
+    return every_try([*near, stored])[stored.id]
 
 
-def _same_subject(one: Evaluation, other: Evaluation) -> bool:
-    return (one.task, one.contract, one.subject.ref, one.subject.base_tree, one.subject.tree) == (
-        other.task, other.contract, other.subject.ref, other.subject.base_tree, other.subject.tree,
-    )  # fmt: skip
+def every_try(evaluations: Iterable[Stored]) -> dict[str, Tries]:
+    """Which try each of ``evaluations`` was, by its id."""
+    groups: dict[tuple[str, ...], dict[str, Stored]] = {}
+    for stored in evaluations:
+        groups.setdefault(_same_subject(stored.evaluation), {})[stored.id] = stored
+    found = {}
+    for group in groups.values():
+        same = list(group.values())
+        ordered = sorted(same, key=lambda entry: (_depth(entry, same), entry.evaluation.finished, entry.id))
+        found.update({entry.id: Tries(number=n, count=len(same)) for n, entry in enumerate(ordered, 1)})
+    return found
+
+
+def _same_subject(one: Evaluation) -> tuple[str, ...]:
+    return one.task, one.contract, one.subject.ref, one.subject.base_tree, one.subject.tree
 
 
 def _depth(stored: Stored, group: Sequence[Stored]) -> int:
@@ -75,23 +85,28 @@ def _depth(stored: Stored, group: Sequence[Stored]) -> int:
 def newest(evidence: Evidence, task: str, heads: Sequence[str] = ()) -> Stored | None:
     """The evaluation of ``task`` that was written last: on ``heads`` if any is, else anywhere."""
     near = [stored for stored in evidence.evaluations(list(heads)) if stored.evaluation.task == task]
-    found = near or [stored for stored in evidence.every_evaluation() if stored.evaluation.task == task]
+    return latest(near or [stored for stored in evidence.every_evaluation() if stored.evaluation.task == task])
+
+
+def latest(found: list[Stored]) -> Stored | None:
+    """The one of ``found`` that was written last."""
     final = deciding(found, found)
     return max(final, key=lambda stored: (stored.evaluation.finished, stored.id), default=None)
 
 
 def of_task(session: Session, target: Target, task: str) -> TaskStatus:
     """How ``task`` stands towards ``target``; its branch is found by the ``branches:`` pattern."""
-    read, _ = task_at(session.objects, target.base, task)
-    digest = digest_at(session.repo, session.objects, target.base, task)
-    evidence = session.evidence()
+    source = session.source()
+    evidence = source.evidence
+    statement = stated(source, target.base, task)
+    digest = contracts.digest(expected(source, target.base, statement))
     stands = standing(evidence, task, digest, target.base.config.repository)
     head = _branch(session, target, task)
     found = newest(evidence, task, [head.commit] if head else [])
     decision = _decision(session, target, task, head)
     return TaskStatus(
         task=task,
-        title=read.title,
+        title=statement.task.title,
         mode=target.base.config.mode,
         contract=digest,
         contract_state=stands.state,

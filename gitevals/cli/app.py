@@ -10,7 +10,7 @@ import typer
 from typer.exceptions import TyperException
 
 from gitevals import __version__
-from gitevals.cli import contracts, evidence, gate, setup
+from gitevals.cli import contracts, evidence, gate, overview, setup
 from gitevals.cli.output import say
 from gitevals.errors import BadInput, EvalsError
 from gitevals.report.text import line
@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (setup, contracts, evidence, gate):
+for group in (setup, contracts, evidence, overview, gate):
     group.register(app)
 
 
