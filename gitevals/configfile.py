@@ -17,6 +17,7 @@ from gitevals.config import (
     Untasked,
     Verification,
 )
+from gitevals.model import contract
 from gitevals.model.contract import Cached, Mode
 from gitevals.yamltree import Node
 
@@ -37,6 +38,7 @@ def parse(content: bytes, *, name: str = PATH) -> Config:
     mode = values["mode"].choice(Mode)
     checks = commands.checks(values["checks"]) if "checks" in values else {}
     verify = commands.commands(values["verify"]) if "verify" in values else ()
+    setup = commands.commands(values["setup"]) if "setup" in values else ()
     task_path, task_command = _tasks(values["tasks"]) if "tasks" in values else (None, ())
     return Config(
         version=VERSION,
@@ -50,12 +52,12 @@ def parse(content: bytes, *, name: str = PATH) -> Config:
         task_command=task_command,
         bindings_path=_bindings_path(values["bindings_path"]) if "bindings_path" in values else None,
         headings=values["headings"].texts(hint="write `headings: [Requirements]`") if "headings" in values else (),
-        setup=commands.commands(values["setup"]) if "setup" in values else (),
+        setup=setup,
         verify=verify,
         checks=checks,
         bindings=commands.bindings(values["bindings"], checks, len(verify)) if "bindings" in values else {},
         outputs=values["outputs"].texts(hint="write `outputs: [build/]`") if "outputs" in values else (),
-        cache=_cache(values["cache"]) if "cache" in values else (),
+        cache=_cache(values["cache"], len(setup)) if "cache" in values else (),
         flaky=values["flaky"].choice(Flaky) if "flaky" in values else Flaky.ALLOW,
         max_age_seconds=_max_age(values["max_age"]) if "max_age" in values else 0,
         max_tries=_max_tries(values["max_tries"]) if "max_tries" in values else 0,
@@ -133,12 +135,13 @@ def _bindings_path(node: Node) -> str:
     return _pattern(node, 'write `bindings_path: ".gitevals/bindings/{task}.yaml"`')
 
 
-def _cache(node: Node) -> tuple[Cached, ...]:
+def _cache(node: Node, setup: int) -> tuple[Cached, ...]:
+    """What is kept; ``setup`` is the number of set-up commands."""
     hint = "write `cache: [{path: node_modules, key: [package-lock.json]}]`"
     found: list[Cached] = []
     for item in node.items(hint=hint):
-        values = item.fields(("path", "key"), hint=hint)
-        if len(values) != 2:
+        values = item.fields(("path", "key", "spares"), hint=hint)
+        if "path" not in values or "key" not in values:
             raise item.error("path and key are needed", hint=hint)
         path = commands.path_inside(values["path"])
         if any(f"{path}/".startswith(f"{other.path}/") or f"{other.path}/".startswith(f"{path}/") for other in found):
@@ -146,8 +149,17 @@ def _cache(node: Node) -> tuple[Cached, ...]:
         keys = tuple(commands.path_inside(key) for key in values["key"].items(hint=hint))
         if not keys:
             raise values["key"].error("no file is named", hint=hint)
-        found.append(Cached(path=path, key=keys))
+        spares = _spares(values["spares"], setup) if "spares" in values else ()
+        found.append(Cached(path=path, key=keys, spares=spares))
     return tuple(found)
+
+
+def _spares(node: Node, setup: int) -> tuple[str, ...]:
+    known = [contract.setup_id(number) for number in range(1, setup + 1)]
+    for item in node.items(hint="write `spares: [setup-1]`"):
+        if item.text() not in known:
+            raise item.error(f"no set-up command is called {item.found()}", hint=f"known: {', '.join(known) or 'none'}")
+    return node.texts(hint="write `spares: [setup-1]`")
 
 
 def _max_age(node: Node) -> int:

@@ -70,7 +70,7 @@ def _plan(repo: Repo, named: _Named) -> Candidate | None:
     common = repo.text("merge-base", named.base, named.commit, accept=(0, 1))
     if common == named.commit:
         raise BadInput(
-            f"nothing to merge: {named.commit} is already in {named.base}",
+            f"nothing to merge: {named.commit[:12]} is in {named.base[:12]} already",
             hint="name a branch that has commits of its own",
         )
     return _checked_out(named, heads=(named.commit,), strategy="none") if common == named.base else None

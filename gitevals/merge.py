@@ -10,7 +10,9 @@ import msgspec
 from gitevals import gate, integrate, verify
 from gitevals.errors import BadInput, GitFailed, Refused
 from gitevals.evaluate.assemble import Examined
-from gitevals.evaluate.run import Change, Manner, examine, run, verification_alone
+from gitevals.evaluate.change import Change, Manner
+from gitevals.evaluate.examine import examine, verification_alone
+from gitevals.evaluate.run import run
 from gitevals.git import history, refs
 from gitevals.git import run as git
 from gitevals.git import scratch as scratches
@@ -122,8 +124,11 @@ def _refuse_unready(worktree: Repo, wish: Wish) -> None:
     for name, what in _IN_PROGRESS.items():
         if os.path.lexists(os.path.join(worktree.git_dir, name)):
             raise Refused(f"{what} is in progress in {worktree.worktree}", hint="finish or abort it first")
-    listed = worktree.run("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").stdout
-    dirty = {entry[3:] for entry in listed.decode("utf-8", "surrogateescape").split("\0") if entry}
+    # A merge leaves alone what stands in a submodule; only its entry in the index could be in the way.
+    wanted = ("--untracked-files=all", "--no-renames", "--ignore-submodules=all")
+    listed = worktree.run("status", "--porcelain", "-z", *wanted).stdout
+    staged = worktree.run("diff-index", "--cached", "--name-only", "-z", "--no-renames", "HEAD").stdout
+    dirty = {*(entry[3:] for entry in scratches.fields(listed)), *scratches.fields(staged)}
     base = history.merge_base(worktree, wish.target.tip, wish.head.commit) or wish.target.tip
     touched = set(history.changed_paths(worktree, base, wish.head.commit))
     clashing = sorted(dirty & touched)

@@ -83,10 +83,10 @@ def _movement(target: Target, head: Head, new: str, tasks: Sequence[str]) -> Mov
 def _seeing(repo: Repo, scratch: Repo) -> Iterator[tuple[Repo, PlumbingObjects]]:
     """``repo`` with the objects of ``scratch`` in view, as a push sees its quarantine."""
     own = repo.env.get("GIT_OBJECT_DIRECTORY", os.path.join(repo.common_dir, "objects"))
-    further = repo.env.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
+    both = scratches.seen_too([own], repo.env.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", ""))
     borrowed = {
         "GIT_OBJECT_DIRECTORY": os.path.join(scratch.git_dir, "objects"),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(part for part in (own, further) if part),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": both,
     }
     wider = msgspec.structs.replace(repo, env={**repo.env, **borrowed})
     with contextlib.closing(PlumbingObjects(wider)) as objects:

@@ -3,9 +3,10 @@
 import contextlib
 import io
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -96,15 +97,29 @@ def object_format(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+_MADE: dict[tuple[str, ...], Path] = {}
+
+
+def _copied(key: tuple[str, ...], path: Path, made: Path, make: Callable[[Place], None]) -> Place:
+    """What ``make`` does to an empty directory, done once a process and copied to ``path``."""
+    if key not in _MADE:
+        made.mkdir(exist_ok=True)
+        make(Place(made))
+        _MADE[key] = made
+    shutil.copytree(_MADE[key], path, symlinks=True)
+    return Place(path)
+
+
 @pytest.fixture
-def a_repo(tmp_path: Path, object_format: str) -> Place:
+def a_repo(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, object_format: str) -> Place:
     """A repository with one commit on ``main``."""
-    path = tmp_path / "repo"
-    path.mkdir()
-    place = Place(path)
-    place.git("init", "-q", f"--object-format={object_format}")
-    place.commit({"README": "hello\n"}, "first")
-    return place
+
+    def make(place: Place) -> None:
+        place.git("init", "-q", f"--object-format={object_format}")
+        place.commit({"README": "hello\n"}, "first")
+
+    key = ("repo", object_format)
+    return _copied(key, tmp_path / "repo", tmp_path_factory.getbasetemp() / "-".join(("made", *key)), make)
 
 
 class Answer:
@@ -179,14 +194,27 @@ def mode() -> str:
 
 
 @pytest.fixture
-def a_project(a_repo: Place, mode: str, monkeypatch: pytest.MonkeyPatch) -> Place:
+def a_project(
+    a_repo: Place,
+    mode: str,
+    object_format: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Place:
     """A repository whose ``main`` has a configuration and the tasks 42 and 43; no hooks yet."""
     monkeypatch.setenv("GITEVALS_WRITER", "tester")
-    a_repo.commit(
-        {".gitevals.yaml": CONFIG.format(mode=mode), **{f"tasks/{n}.md": TASK.format(task=n) for n in ("42", "43")}},
-        "configure",
-    )
-    a_repo.git("config", "evals.trustBranch", "main")
+
+    def make(place: Place) -> None:
+        shutil.copytree(a_repo.path, place.path, symlinks=True, dirs_exist_ok=True)
+        texts = {f"tasks/{n}.md": TASK.format(task=n) for n in ("42", "43")}
+        place.commit({".gitevals.yaml": CONFIG.format(mode=mode), **texts}, "configure")
+        place.git("config", "evals.trustBranch", "main")
+
+    key = ("project", object_format, mode)
+    made = tmp_path_factory.getbasetemp() / "-".join(("made", *key))
+    place = _copied(key, a_repo.path.with_name("project"), made, make)
+    shutil.rmtree(a_repo.path)
+    place.path.rename(a_repo.path)
     return a_repo
 
 

@@ -9,9 +9,10 @@ PACKAGE = Path(__file__).parents[1] / "gitevals"
 
 # A module imports only what stands above it (or beside it in its own folder).
 ORDER = (
-    "__init__", "errors", "model", "git", "supervise", "process", "cache", "yamltree", "tasks", "config", "evidence",
-    "contracts", "authority", "protection", "targets", "session", "integrate", "evaluate", "undo", "spans", "gate",
-    "verify", "merge", "audit", "status", "recovery", "install", "demo", "report", "hook", "cli", "__main__",
+    "__init__", "errors", "model", "git", "supervise", "process", "redact", "cache", "yamltree", "markdown",
+    "lookalikes", "tasks", "commands", "config", "configfile", "evidence", "contracts", "authority", "protection",
+    "targets", "session", "integrate", "evaluate", "undo", "spans", "gate", "verify", "merge", "audit", "status",
+    "listing", "journal", "recovery", "install", "demo", "report", "hook", "cli", "__main__",
 )  # fmt: skip
 
 DOORS = {
@@ -20,7 +21,7 @@ DOORS = {
     "typer": ("cli/",),
     "rich": ("cli/", "report/"),
     "yaml": ("yamltree.py",),
-    "markdown_it": ("tasks.py",),
+    "markdown_it": ("markdown.py",),
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

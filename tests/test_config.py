@@ -312,6 +312,8 @@ REFUSED_KEYS = [
         ":3: cache[2].path: lies in, or holds, another cached path",
     ),
     ("cache: [{path: a, key: [b], mode: x}]", ":3: cache[1].mode: unknown key"),
+    ("setup: [[x]]\ncache: [{path: a, key: [b], spares: [setup-2]}]", ":4: cache[1].spares[1]: no set-up command is"),
+    ("cache: [{path: a, key: [b], spares: setup-1}]", ":3: cache[1].spares: expected a list"),
     ("flaky: true", ":3: flaky: expected allow or refuse, found true"),
     ("flaky: never", ':3: flaky: expected allow or refuse, found "never"'),
     ("max_age: 30", ":3: max_age: expected an age, found 30"),

@@ -19,7 +19,7 @@ NOT_FOR_A_HOOK = frozenset(
      "gitevals.cli", "gitevals.git.libgit", "gitevals.evaluate", "gitevals.evidence.writing", "gitevals.session",
      "gitevals.yamltree", "gitevals.process")
 )  # fmt: skip
-GITEVALS_MODULES = 36
+GITEVALS_MODULES = 37
 GIT_PROCESSES = ["cat-file", "for-each-ref", "log"]
 # Of the movement: configuration (old, new, and both once more after an allowed one), old tree, text, freezes, record.
 READS_WITH_ONE_WRITER = 11

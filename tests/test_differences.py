@@ -126,6 +126,7 @@ def test_long_texts_are_cut_around_their_difference_and_never_look_alike(
     [
         ("outputs", tuple(f"out-{n}/" for n in range(50)), (*(f"out-{n}/" for n in range(49)), "last/")),
         ("cache", (Cached(path="deps", key=("a.lock",)),), (Cached(path="deps", key=("b.lock",)),)),
+        ("cache", (Cached(path="a", key=("b",)),), (Cached(path="a", key=("b",), spares=("setup-1",)),)),
         ("outputs", ("a, b",), ("a", "b")),
         ("verification", (Command(command=("x", ONE_WORD, "1"), timeout_seconds=1),),
          (Command(command=("x", ONE_WORD, "2"), timeout_seconds=1),)),

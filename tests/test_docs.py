@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from gitevals import config, tasks
+from gitevals import commands as command_keys
+from gitevals import config, configfile, tasks
 from gitevals.cli.app import app
 from gitevals.evidence import reading
 from gitevals.model.contract import Contract, Mode
@@ -138,7 +139,14 @@ def test_the_readme_has_both_commands() -> None:
     assert [command for command in COMMANDS if command not in lines] == []
 
 
-KEYS = (*config.KEYS, *config.COMMAND_KEYS, *config.LATER_KEYS, *config.LATER_COMMAND_KEYS, *config.LATER_TASKS_KEYS)
+LATER = {**config.LATER_KEYS, **command_keys.LATER_COMMAND_KEYS}
+KEYS = (
+    *config.KEYS,
+    *command_keys.COMMAND_KEYS,
+    *command_keys.CHECK_KEYS,
+    *config.LATER_KEYS,
+    *command_keys.LATER_COMMAND_KEYS,
+)
 
 
 @pytest.mark.parametrize("key", sorted({*KEYS, "path"}))
@@ -146,20 +154,20 @@ def test_the_configuration_page_names_every_key(key: str) -> None:
     assert f"`{key}`" in (DOCS / "configuration.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("key", "accepted"), sorted({**config.LATER_KEYS, **config.LATER_COMMAND_KEYS, **config.LATER_TASKS_KEYS}.items())
-)
+@pytest.mark.parametrize(("key", "accepted"), sorted(LATER.items()))
 def test_the_configuration_page_says_what_is_accepted_of_later_keys(key: str, accepted: str) -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", (DOCS / "configuration.md").read_text(), re.M))
     plain = {"": "leave it out", '{"enabled":false}': "`{enabled: false}`"}
     assert rows[key] == plain.get(accepted, f"`{accepted.strip(chr(34))}`")
+    later = (DOCS / "configuration.md").read_text().partition("## Keys of later versions")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", later, re.M)) == set(LATER)
 
 
 def test_the_example_configuration_parses() -> None:
     blocks = [
         found["text"] for found in FENCE.finditer((DOCS / "configuration.md").read_text()) if found["kind"] == "yaml"
     ]
-    parsed = config.parse(blocks[0].encode())
+    parsed = configfile.parse(blocks[0].encode())
     assert (parsed.mode, parsed.unknown, len(parsed.verify)) == (Mode.ENFORCE, (), 2)
 
 
@@ -183,7 +191,7 @@ def test_the_layers_of_the_architecture_page_are_those_that_imports_follow() -> 
 
 
 def test_the_projects_own_configuration_and_tasks_parse() -> None:
-    own = config.parse((ROOT / config.PATH).read_bytes())
+    own = configfile.parse((ROOT / config.PATH).read_bytes())
     assert (own.mode, own.protect, own.branches, own.unknown) == (Mode.OBSERVE, ("main",), "task/{task}", ())
     assert re.fullmatch(r"r[0-9a-f]{16}", own.repository)
     assert own.task_path == ".gitevals/tasks/{task}.md"

@@ -126,6 +126,31 @@ def test_uncommitted_work_elsewhere_stays_as_it_is(a_guarded_project: Place) -> 
     assert a_guarded_project.git("status", "--porcelain").strip() == "M README"
 
 
+@pytest.mark.parametrize("staged", [False, True], ids=["checked out", "staged"])
+def test_a_submodule_is_in_the_way_only_once_its_commit_is_staged(a_guarded_project: Place, staged: bool) -> None:
+    a_guarded_project.git("config", "core.hooksPath", "/dev/null")
+    first, second, third = (_committed_below(a_guarded_project, "lib") for _ in range(3))
+    a_guarded_project.git("-C", "lib", "checkout", "-q", first)
+    a_guarded_project.commit(message="a submodule")
+    a_guarded_project.git("switch", "-q", "-c", "task/42")
+    a_guarded_project.git("-C", "lib", "checkout", "-q", second)
+    a_guarded_project.commit({"ok-42": "done\n"})
+    a_guarded_project.git("-C", "lib", "checkout", "-q", third)
+    a_guarded_project.git("switch", "-q", "main")
+    if staged:
+        a_guarded_project.git("add", "lib")
+    answer = evals(a_guarded_project, "merge", "task/42")
+    assert (answer.code, "overwritten: lib" in answer.err) == ((1, True) if staged else (0, False)), answer.err
+    assert a_guarded_project.git("-C", "lib", "rev-parse", "HEAD") == third
+
+
+def _committed_below(place: Place, path: str) -> str:
+    (place.path / path).mkdir(exist_ok=True)
+    place.git("-C", path, "init", "-q")
+    place.git("-C", path, "commit", "-q", "--allow-empty", "-m", str(len(place.git("-C", path, "reflog", "--all"))))
+    return place.git("-C", path, "rev-parse", "HEAD")
+
+
 def test_an_operation_in_progress_is_refused_before_any_check_runs(a_guarded_project: Place) -> None:
     with_task_branch(a_guarded_project)
     (a_guarded_project.path / ".git" / "MERGE_HEAD").write_text(a_guarded_project.git("rev-parse", "task/42") + "\n")

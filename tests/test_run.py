@@ -225,6 +225,7 @@ def test_a_criterion_without_a_check_is_not_run_and_off_weighs_verification_alon
     assert [entry["result"] for entry in found["findings"]] == [finding]
 
 
+@pytest.mark.slow
 def test_two_hundred_megabytes_are_counted_and_their_head_and_tail_kept(a_project: Place, pids: Path) -> None:
     command = shell("echo begin; head -c 200000000 /dev/zero; echo; echo end")
     configure(a_project, {"loud": command})
@@ -545,7 +546,7 @@ def test_documents_have_the_keys_that_others_rely_on(a_project: Place, pids: Pat
     assert set(found["findings"][0]) == {"criterion", "description", "result", "checks", "reason"}
     check = found["checks"][0]
     assert set(check) >= {"id", "result", "reason", "exit_code", "duration_ms", "stdout", "stderr"}
-    assert set(check["stdout"]) == {"sha256", "bytes", "truncated", "blob", "excerpt"}
+    assert set(check["stdout"]) == {"sha256", "bytes", "truncated", "redacted", "blob", "excerpt"}
     assert (check["stdout"]["excerpt"], check["stderr"]["excerpt"]) == ("out\n", "err\n")
     assert set(found["environment"]) == {"git", "os", "arch", "tools"}
     assert set(found["merge"]) == {"strategy", "git"}

@@ -1,26 +1,34 @@
 """Evidence: run, status, report, show."""
 
+import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from gitevals.cli.options import AtCommit, Branch, Into, Json, Task, aimed, head, report_faults
+from gitevals.cli.options import AtCommit, Branch, Into, Jobs, Json, Task, aimed, head, report_faults
 from gitevals.cli.output import Progress, data, document, say, width
 from gitevals.errors import BadInput, EvalsError
-from gitevals.evaluate.run import Change, Manner, examine, run, verification_alone
+from gitevals.evaluate.change import Change, Manner
+from gitevals.evaluate.examine import examine, verification_alone
+from gitevals.evaluate.run import run
 from gitevals.evidence.reading import Evidence
 from gitevals.git import history, refs
+from gitevals.listing import every_task
+from gitevals.model.contract import Contract
 from gitevals.model.evaluation import Correlation, Stored
 from gitevals.model.result import Result, worst
 from gitevals.model.task import check_task_id
 from gitevals.report import contract as contract_report
 from gitevals.report import documents
 from gitevals.report import evaluation as evaluation_report
+from gitevals.report.summary import LIMIT
 from gitevals.report.text import line, plain, short
 from gitevals.session import Session, session
 from gitevals.status import TaskStatus, newest, of_task, tries, unreadable
 from gitevals.targets import Target, commit_head
+from gitevals.verify import refusal
 
 _EXITS = {Result.PASSED: 0, Result.FAILED: 1, Result.INCONCLUSIVE: 3, Result.NOT_RUN: 3}
 
@@ -43,6 +51,7 @@ def run_(
         bool, typer.Option("--verify-only", help="Run the project's verification and name no task.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Run again although passing evidence is there.")] = False,
+    jobs: Jobs = 1,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch checkout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     run_label: Annotated[
@@ -66,7 +75,8 @@ def run_(
         examined = [verification_alone(aim)] if verify_only else [examine(here, aim, task) for task in named]
         change = Change(target=aim, head=head(here, aim, named, branch, commit), alone=alone, given=commit is not None)
         manner = Manner(
-            force=force, keep=keep, observer=Progress(quiet=quiet), announce=say,
+            force=force, keep=keep, jobs=jobs, observer=Progress(quiet=quiet), announce=say,
+            refuses=partial(refusal, here),
             correlation=Correlation(run=run_label, attempt=attempt, stage=stage),
         )  # fmt: skip
         _print_evaluations(here, run(here, change, examined, manner), as_json=as_json)
@@ -74,14 +84,24 @@ def run_(
 
 def _print_evaluations(here: Session, found: Sequence[Stored], *, as_json: bool) -> None:
     evidence = here.evidence()
-    shown = [(stored, tries(evidence, stored)) for stored in found]
+    _print(evidence, found, as_json=as_json)
     report_faults(evidence)
+    raise typer.Exit(_EXITS[worst([stored.evaluation.result for stored in found])])
+
+
+def _print(evidence: Evidence, found: Sequence[Stored], *, as_json: bool, limit: int = LIMIT) -> None:
+    """Print evaluations: one as a document of its own, several as an array."""
+    shown = [(stored, tries(evidence, stored), _contract(evidence, stored)) for stored in found]
     if as_json:
-        views = [documents.evaluation(stored, number) for stored, number in shown]
+        views = [documents.evaluation(*entry) for entry in shown]
         document(views[0] if len(views) == 1 else views)
     else:
-        data(entry for stored, number in shown for entry in evaluation_report.terminal(stored, number, width()))
-    raise typer.Exit(_EXITS[worst([stored.evaluation.result for stored in found])])
+        data(row for stored, number, contract in shown
+             for row in evaluation_report.terminal(stored, number, width(), contract, limit=limit))  # fmt: skip
+
+
+def _contract(evidence: Evidence, stored: Stored) -> Contract | None:
+    return evidence.contract(stored.evaluation.task, stored.evaluation.contract)
 
 
 def status(
@@ -98,10 +118,7 @@ def status(
     with session() as here:
         aim = aimed(here, into)
         evidence = here.evidence()
-        known = evidence.tasks() if subject is None else [subject]
-        if subject is not None and subject not in evidence.tasks() and history.commit_of(here.repo, subject):
-            known = sorted({stored.evaluation.task for stored in _on(here, evidence, subject)} - {""})
-        found = [_standing(here, aim, task, alone=subject is not None) for task in known]
+        found = _standings(here, aim, evidence, subject)
         if as_json:
             document(documents.status(found))
         else:
@@ -110,13 +127,22 @@ def status(
         report_faults(evidence)
 
 
-def _standing(here: Session, aim: Target, task: str, *, alone: bool) -> TaskStatus:
-    """How one task stands; among others, one that cannot be read is shown as such and hides none."""
+def _standings(here: Session, aim: Target, evidence: Evidence, subject: str | None) -> list[TaskStatus]:
+    """Every known task at a glance; one task, or those evaluated on a commit, as the gate sees them."""
+    if subject is None:
+        known = evidence.tasks()
+        return [row.status for row in every_task(here, aim, evidence) if row.status.task in known]
+    if subject in evidence.tasks() or not history.commit_of(here.repo, subject):
+        return [of_task(here, aim, check_task_id(subject))]
+    named = sorted({stored.evaluation.task for stored in _on(here, evidence, subject)} - {""})
+    return [_standing(here, aim, task) for task in named]
+
+
+def _standing(here: Session, aim: Target, task: str) -> TaskStatus:
+    """How one task of several stands; one that cannot be read is shown as such and hides none."""
     try:
         return of_task(here, aim, check_task_id(task))
     except EvalsError as error:
-        if alone:
-            raise
         return unreadable(aim, task, error.message)
 
 
@@ -144,15 +170,12 @@ def report(
     with session() as here:
         evidence = here.evidence()
         stored = _chosen(here, evidence, check_task_id(task), evaluation, into)
-        if as_json:
-            document(documents.evaluation(stored, tries(evidence, stored)))
-        elif feedback:
+        if feedback:
             data(evaluation_report.feedback(stored))
         elif markdown:
-            frozen = evidence.contract(task, stored.evaluation.contract)
-            data(evaluation_report.markdown(stored, tries(evidence, stored), frozen))
+            data(evaluation_report.markdown(stored, tries(evidence, stored), _contract(evidence, stored)))
         else:
-            data(evaluation_report.terminal(stored, tries(evidence, stored), width()))
+            _print(evidence, [stored], as_json=as_json)
         report_faults(evidence)
 
 
@@ -193,19 +216,15 @@ def show(
         evidence = here.evidence()
         if history.commit_of(here.repo, subject) is None:
             stored = _by_id(evidence, subject)
-            if as_json:
-                document(documents.evaluation(stored, tries(evidence, stored)))
-            else:
-                data(evaluation_report.terminal(stored, tries(evidence, stored), width()) + _logs(here, stored))
+            _print(evidence, [stored], as_json=as_json, limit=sys.maxsize)
+            if not as_json:
+                data(_logs(here, stored))
             report_faults(evidence)
             return
         found = _on(here, evidence, subject)
-        if as_json:
-            views = [documents.evaluation(stored, tries(evidence, stored)) for stored in found]
-            document(views[0] if len(views) == 1 else views)
-        else:
-            blocks = [evaluation_report.terminal(stored, tries(evidence, stored), width()) for stored in found]
-            data([entry for block in blocks for entry in block] or [f"no record on {line(subject)}"])
+        _print(evidence, found, as_json=as_json)
+        if not found and not as_json:
+            data([f"no record on {line(subject)}"])
         report_faults(evidence)
 
 

@@ -1,5 +1,6 @@
 """The gate: verify, merge, audit."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -7,10 +8,10 @@ import typer
 from gitevals import audit as audits
 from gitevals import merge as merges
 from gitevals import verify as verifying
-from gitevals.cli.options import AtCommit, Branch, Into, Json, aimed, head
+from gitevals.cli.options import AtCommit, Branch, Into, Jobs, Json, aimed, head
 from gitevals.cli.output import Progress, data, document, say, width
 from gitevals.errors import BadInput
-from gitevals.evaluate.run import Manner
+from gitevals.evaluate.change import Manner
 from gitevals.model.task import check_task_id
 from gitevals.report import contract as contract_report
 from gitevals.report import decision as words
@@ -77,6 +78,7 @@ def merge(
     no_ff: Annotated[bool, typer.Option("--no-ff", help="Make a merge commit (the default).")] = False,
     squash: Annotated[bool, typer.Option("--squash", help="Make one commit of the whole change.")] = False,
     message: Annotated[str, typer.Option("-m", "--message", metavar="TEXT", help="The commit's message.")] = "",
+    jobs: Jobs = 1,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -92,7 +94,9 @@ def merge(
             merges.expect(here, change, expect_head)
         tasks = tuple(check_task_id(name) for name in dict.fromkeys(task or []))
         wish = merges.Wish(target=aim, head=change, tasks=tasks, shape=shape, message=message)
-        manner = Manner(observer=Progress(quiet=quiet), announce=say)
+        manner = Manner(
+            jobs=jobs, observer=Progress(quiet=quiet), announce=say, refuses=partial(verifying.refusal, here)
+        )
         merged = merges.merge(here, wish, manner)
         if as_json:
             document(documents.decision(merged.decision))

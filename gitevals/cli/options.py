@@ -32,6 +32,9 @@ AtCommit = Annotated[
 ]
 
 
+Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, max=64, help="Run up to N checks side by side.")]
+
+
 def head(here: Session, aim: Target, tasks: Sequence[str], branch: str | None, commit: str | None) -> Head:
     """The change that was named: a branch, a commit, the task's own branch, or the branch that is checked out."""
     if branch is not None and commit is not None:

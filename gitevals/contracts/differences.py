@@ -92,7 +92,11 @@ def _item(text: str) -> str:
 
 
 def _cached(entries: Sequence[Cached]) -> str:
-    return "; ".join(f"{entry.path} by {_listed(entry.key)}" for entry in entries) or _NONE
+    return "; ".join(f"{entry.path} by {_listed(entry.key)}{_sparing(entry)}" for entry in entries) or _NONE
+
+
+def _sparing(entry: Cached) -> str:
+    return f", spares {_listed(entry.spares)}" if entry.spares else ""
 
 
 def _apart(one: str, other: str, *, quote: str = "") -> str:

@@ -1,106 +1,43 @@
 """`git evals run`: from what a person named to stored evaluations."""
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import msgspec
 
-from gitevals import integrate
+from gitevals import cache, integrate, redact
 from gitevals.contracts.freezing import freeze, keep_content
-from gitevals.contracts.reading import Standing, content, standing, task_at
-from gitevals.contracts.spent import deliveries
-from gitevals.errors import BadInput, Refused
-from gitevals.evaluate import checks, environment
-from gitevals.evaluate.assemble import Examined, Frame, assemble
-from gitevals.evaluate.checks import Bench, Observer, Ran
+from gitevals.errors import BadInput
+from gitevals.evaluate import environment, leaks, moved, steering
+from gitevals.evaluate.assemble import Examined, Frame, assemble, smallest
+from gitevals.evaluate.carry_out import Places, carry_out
+from gitevals.evaluate.change import Change, Manner
+from gitevals.evaluate.checks import Bench, Stopped, listed
+from gitevals.evaluate.plan import Plan, Ran, nothing_ran, plan
+from gitevals.evaluate.reuse import reused
 from gitevals.evidence import writing
-from gitevals.evidence.reading import Evidence
-from gitevals.git import history
+from gitevals.git import history, refs
 from gitevals.git import scratch as scratches
 from gitevals.integrate import Candidate
-from gitevals.model import contract as contracts
-from gitevals.model.contract import Contract, Mode
-from gitevals.model.decision import ContractState
-from gitevals.model.evaluation import CheckRun, Correlation, Merge, Stored, Stream, Subject
-from gitevals.model.movement import Commit, Span, covers, deciding
-from gitevals.model.result import Result
+from gitevals.model.contract import Mode
+from gitevals.model.evaluation import CheckRun, Merge, Stored, Stream, Subject
+from gitevals.model.facts import ContractState
 from gitevals.session import Session
-from gitevals.targets import Head, Target
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What is evaluated: the target, the head that is to enter it, and whether it is taken as it is."""
-
-    target: Target
-    head: Head
-    alone: bool = False
-    given: bool = False
-
-
-class Manner(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run: again although evidence is there, keep the scratch, labels to store, whom to tell."""
-
-    force: bool = False
-    keep: bool = False
-    correlation: Correlation = Correlation()
-    observer: Observer = lambda _: None
-    announce: Callable[[str], None] = lambda _: None
-
-
-def examine(session: Session, target: Target, task: str) -> Examined:
-    """The examination of ``task`` as the target's tip states it; a contract that must not be used raises `Refused`."""
-    read, text = task_at(session.objects, target.base, task)
-    contract = content(target.base.config, read)
-    digest = contracts.digest(contract)
-    evidence = session.evidence()
-    stands = standing(evidence, task, digest, target.base.config.repository)
-    refuse_unusable(session, evidence, target, task, stands)
-    return Examined(contract=contract, digest=digest, text=text, standing=stands)
-
-
-def refuse_unusable(session: Session, evidence: Evidence, target: Target, task: str, stands: Standing) -> None:
-    """Raise `Refused` where the frozen contract is out of date, in conflict or (in ``enforce``) spent."""
-    if stands.state is ContractState.OUT_OF_DATE:
-        raise Refused(
-            f"the frozen contract of task {task} is out of date with {target.ref}",
-            hint=f"git evals freeze {task}{target.option}",
-        )
-    if stands.state is ContractState.CONFLICT:
-        raise Refused(
-            f"several different contracts of task {task} are frozen",
-            hint=f"git evals freeze {task}{target.option}",
-        )
-    config = target.base.config
-    if stands.state is ContractState.FROZEN and config.mode is Mode.ENFORCE:
-        same = [frozen for frozen in stands.known if frozen.freeze.digest == stands.digest]
-        spent = deliveries(session.repo, evidence, target.base, target.ref, same)
-        if spent:
-            raise Refused(
-                f"the contract of task {task} was already delivered by {spent[0][:12]}",
-                hint=f"git evals reopen {task}{target.option} --reason TEXT",
-            )
-
-
-def verification_alone(target: Target) -> Examined:
-    """The examination that names no task: the project's verification and nothing else."""
-    config = target.base.config
-    contract = Contract(
-        schema=contracts.SCHEMA, task="", mode=config.mode, verification=config.verify, setup=config.setup,
-        outputs=config.outputs,
-    )  # fmt: skip
-    return Examined(contract=contract, digest=contracts.digest(contract))
 
 
 def run(session: Session, change: Change, examined: Sequence[Examined], manner: Manner) -> list[Stored]:
     """Evaluate ``change`` for every task at once and store one evaluation each; passing evidence is reused."""
     target = change.target
+    _refuse_other_graders(session, target.tip, examined)
     candidate = _direct(session, change)
     store = session.store(target.base.config.repository)
     writing.check_way(store)
     if candidate is not None:
-        reused = _reused(session, change, candidate, examined, manner)
-        if reused:
+        known = reused(session.evidence(), change, candidate, examined, force=manner.force)
+        if known:
             _authorise(session, store, change, examined, manner)
-            return reused
+            return known
     kept: list[str] = []
     with scratches.scratch(session.repo, directory=session.scratch_directory(), keep=lambda: bool(kept)) as place:
         try:
@@ -111,6 +48,25 @@ def run(session: Session, change: Change, examined: Sequence[Examined], manner: 
         finally:
             for path in kept:
                 manner.announce(f"the scratch checkout is kept in {path}")
+
+
+def _refuse_other_graders(session: Session, tip: str, examined: Sequence[Examined]) -> None:
+    """One run of a check serves all tasks, so it cannot have two versions of its graders."""
+    if len(examined) == 1:
+        return
+    seen: dict[str, tuple[str, list[str]]] = {}
+    for entry in examined:
+        is_new = entry.standing is not None and entry.standing.state is ContractState.MISSING
+        root = tip if is_new else entry.contract.graders  # what was never frozen is not stored yet
+        for name, command in entry.contract.checks.items():
+            found = session.objects.read_many([f"{root}:{path}" for path in command.graders])
+            ids = [grader.id if grader else "" for grader in found]
+            task, known = seen.setdefault(name, (entry.task, ids))
+            if known != ids:
+                raise BadInput(
+                    f"tasks {task} and {entry.task} froze different graders of the check {name}",
+                    hint="run them one after the other, or freeze both again",
+                )
 
 
 def _direct(session: Session, change: Change) -> Candidate | None:
@@ -143,36 +99,6 @@ def _unrelated(session: Session, change: Change) -> BadInput:
     )
 
 
-def _reused(
-    session: Session, change: Change, candidate: Candidate, examined: Sequence[Examined], manner: Manner
-) -> list[Stored]:
-    """The passing evaluations that the gate would believe, if every task has one and nobody asked to run again."""
-    if manner.force or candidate.tree is None:
-        return []
-    known = session.evidence().evaluations([candidate.tree])
-    found = [passing(known, change, candidate, entry) for entry in examined]
-    if any(not group for group in found):
-        return []
-    return [group[0] for group in found]
-
-
-def passing(known: Sequence[Stored], change: Change, candidate: Candidate, entry: Examined) -> list[Stored]:
-    """The deciding evaluations of ``entry`` on ``candidate``, or none unless all of them passed."""
-    new = Commit(id=candidate.commit or "", tree=candidate.tree or "", parents=(candidate.base, *candidate.heads))
-    old = Commit(id=candidate.base, tree=candidate.base_tree)
-    span = Span(ref=change.target.ref, old=old, new=new)
-    repository = change.target.base.config.repository
-    group = [
-        stored
-        for stored in known
-        if stored.evaluation.task == entry.task
-        and stored.evaluation.contract == entry.digest
-        and covers(stored.evaluation, span, repository)
-    ]
-    final = deciding(list(known), group)
-    return final if all(stored.evaluation.weight is Result.PASSED for stored in final) else []
-
-
 def _authorise(
     session: Session, store: writing.Store, change: Change, examined: Sequence[Examined], manner: Manner
 ) -> None:
@@ -182,10 +108,13 @@ def _authorise(
     """
     for entry in examined:
         if entry.standing is not None and entry.standing.state is ContractState.MISSING:
-            freeze(store, entry.contract, entry.text, base=change.target.tip, reason="first run", actor=session.actor())
+            freeze(
+                store, entry.contract, entry.text, base=change.target.tip, graders_at=change.target.tip,
+                reason="first run", actor=session.actor(),
+            )  # fmt: skip
             manner.announce(f"froze the contract of task {entry.task} ({entry.digest[:12]})")
         elif entry.task:
-            keep_content(store, entry.contract, entry.text)
+            keep_content(store, entry.contract, entry.text, graders_at=change.target.tip)
 
 
 def _in_scratch(
@@ -203,30 +132,100 @@ def _in_scratch(
     if candidate.note:
         manner.announce(candidate.note)
     if direct is None:
-        reused = _reused(session, change, candidate, examined, manner)
-        if reused:
+        known = reused(session.evidence(), change, candidate, examined, force=manner.force)
+        if known:
             _authorise(session, store, change, examined, manner)
-            return reused
+            return known
     if candidate.commit is not None:
         place = scratches.checkout(place, candidate.commit)
-    _authorise(session, store, change, examined, manner)
     started = writing.now()
     counts = target.base.config.mode is not Mode.OFF
-    wanted = checks.plan([entry.contract for entry in examined], criteria_count=counts)
+    wanted = plan([entry.contract for entry in examined], criteria_count=counts)
+    frame = _frame(session, store, change, candidate, started, manner)
+    for entry in examined:
+        writing.fit(smallest(entry, wanted, frame))
+    _authorise(session, store, change, examined, manner)
     if candidate.commit is None:
-        ran = checks.nothing_ran(wanted, _conflict(candidate))
+        ran = nothing_ran(wanted, _conflict(candidate))
     else:
-        tasks = " ".join(entry.task for entry in examined)
-        ran = checks.carry_out(
-            Bench(
-                scratch=place, inherited=session.inherited, base=candidate.base, head=change.head.commit,
-                task=tasks, observer=manner.observer,
-            ),
-            wanted,
-        )  # fmt: skip
+        ran = _run_in(session, store, place, change, candidate, examined, wanted, manner)
     if manner.keep or ran.timed_out_verifying:
         kept.append(place.worktree)
-    return _stored(session, store, change, candidate, examined, ran, started, manner)
+    return _stored(store, examined, ran, frame)
+
+
+def _run_in(
+    session: Session,
+    store: writing.Store,
+    place: scratches.Scratch,
+    change: Change,
+    candidate: Candidate,
+    examined: Sequence[Examined],
+    wanted: Plan,
+    manner: Manner,
+) -> Ran:
+    """Carry out ``wanted`` in ``place``, where the candidate is checked out, and judge what the commands left."""
+    trees = leaks.worktrees(session.repo)
+    around = leaks.surroundings(session.inherited, trees, leaks.ignored_by_git(session.repo, trees))
+    commands = (*wanted.setup, *wanted.verification, *wanted.checks.values())
+    found = (*around.leaks, *(told for command in commands
+                              for told in leaks.of_command(command, session.inherited, trees)))  # fmt: skip
+    dropped = (f"left out of PATH: {listed(around.dropped)}",) if around.dropped else ()
+    if found:
+        return nothing_ran(wanted, f"environment_leak: {listed(tuple(dict.fromkeys(found)))}", notes=dropped)
+    bench = Bench(
+        inherited=session.inherited,
+        path=around.path,
+        base=candidate.base,
+        head=change.head.commit,
+        task=" ".join(entry.task for entry in examined),
+        observer=manner.observer,
+        secrets=redact.secrets_in(session.inherited, *(command.env for command in commands)),
+        stop=threading.Event(),
+    )
+    places = Places(
+        first=place, another=_another(session, place, manner), jobs=manner.jobs,
+        store=cache.folder(session.repo.common_dir, "setup"), common_dir=session.repo.common_dir,
+        base=candidate.base, base_tree=candidate.base_tree,
+    )  # fmt: skip
+    changed = history.changed_paths(place.repo, candidate.base, candidate.commit or candidate.base)
+    before = refs.values(session.repo, "refs/")
+    ran = carry_out(bench, wanted, places)
+    after = moved.judged(session.repo, store.writer, before, refs.values(session.repo, "refs/"), manner.refuses)
+    graded = tuple(dict.fromkeys(path for entry in examined for path in entry.contract.graded))
+    notes = (*steering.notes(changed, graded), *ran.notes, *dropped, *after.notes)
+    return msgspec.structs.replace(
+        ran,
+        reason=redact.text(bench.secrets, "; ".join(part for part in (ran.reason, after.reason) if part)),
+        notes=tuple(redact.text(bench.secrets, note) for note in notes),
+    )
+
+
+def _another(
+    session: Session, first: scratches.Scratch, manner: Manner
+) -> Callable[[str], AbstractContextManager[scratches.Scratch]]:
+    """A way to further checkouts, kept where a person stops the run.
+
+    Only those of the same commit see what ``first`` has made (the merge, say): what ran there may have added objects,
+    and the base is not to be read from these.
+    """
+    made = [f"{first.repo.git_dir}/objects"]
+    both = scratches.seen_too(made, session.repo.env.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", ""))
+    seeing = msgspec.structs.replace(session.repo, env={**session.repo.env, "GIT_ALTERNATE_OBJECT_DIRECTORIES": both})
+
+    @contextmanager
+    def another(commit: str) -> Iterator[scratches.Scratch]:
+        repo = seeing if commit == first.commit else session.repo
+        kept: list[str] = []
+        with scratches.scratch(repo, directory=session.scratch_directory(), keep=lambda: bool(kept)) as place:
+            try:
+                yield scratches.checkout(place, commit)
+            except (KeyboardInterrupt, Stopped):
+                kept.append(place.worktree)
+                manner.announce(f"the scratch checkout is kept in {place.worktree}")
+                raise
+
+    return another
 
 
 def _conflict(candidate: Candidate) -> str:
@@ -235,32 +234,28 @@ def _conflict(candidate: Candidate) -> str:
     return candidate.note or "the change cannot be merged"
 
 
-def _stored(
-    session: Session,
-    store: writing.Store,
-    change: Change,
-    candidate: Candidate,
-    examined: Sequence[Examined],
-    ran: Ran,
-    started: str,
-    manner: Manner,
-) -> list[Stored]:
-    finished = writing.now()
-    blobs = writing.keep_logs(store, list(ran.streams.values()), finished[:7])
+def _stored(store: writing.Store, examined: Sequence[Examined], ran: Ran, frame: Frame) -> list[Stored]:
+    frame = msgspec.structs.replace(frame, finished=writing.now())
+    blobs = writing.keep_logs(store, list(ran.streams.values()), frame.finished[:7])
     ran = _with_blobs(ran, dict(zip(ran.streams, blobs, strict=True)))
+    return writing.append_evaluations(store, [assemble(entry, ran, frame) for entry in examined])
+
+
+def _frame(
+    session: Session, store: writing.Store, change: Change, candidate: Candidate, started: str, manner: Manner
+) -> Frame:
     where = environment.described(session.repo)
-    frame = Frame(
+    return Frame(
         subject=_subject(change, candidate),
         writer=store.writer,
         started=started,
-        finished=finished,
+        finished=started,
         environment=where,
         merge=Merge(strategy=candidate.strategy, git=where.git),
         correlation=manner.correlation,
         mode=change.target.base.config.mode,
         verification_digest=change.target.base.config.verification_digest,
     )
-    return writing.append_evaluations(store, [assemble(entry, ran, frame) for entry in examined])
 
 
 def _subject(change: Change, candidate: Candidate) -> Subject:

@@ -12,7 +12,7 @@ from gitevals.git import checkedout, kept, lfs, run, submodules
 from gitevals.git.checkedout import NO_ROOM, different, explained, switch, told
 from gitevals.git.kept import Left, left_behind, remove
 from gitevals.git.repo import Repo
-from gitevals.git.sealed import Scratch, borrow, environment, fields, make_watch, quoted, tags, write
+from gitevals.git.sealed import Scratch, borrow, environment, fields, make_watch, quoted, seen_too, tags, write
 
 __all__ = [
     "Left",
@@ -26,6 +26,7 @@ __all__ = [
     "quoted",
     "remove",
     "scratch",
+    "seen_too",
     "switch",
     "told",
 ]

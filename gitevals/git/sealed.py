@@ -113,6 +113,18 @@ def quoted(path: str) -> str:
     return f'"{"".join(shown)}"'
 
 
+def seen_too(stores: Sequence[str], further: str) -> str:
+    """``stores`` before what GIT_ALTERNATE_OBJECT_DIRECTORIES holds already, as a value of that variable."""
+    named = (path if path.isprintable() and ":" not in path and not path.startswith('"') else _in_quotes(path)
+             for path in stores)  # fmt: skip
+    return ":".join(part for part in (*named, further) if part)
+
+
+def _in_quotes(path: str) -> str:
+    shown = quoted(path)
+    return shown if shown.startswith('"') else f'"{shown}"'
+
+
 def _octal(char: str) -> str:
     return "".join(f"\\{byte:03o}" for byte in os.fsencode(char))
 

@@ -33,10 +33,14 @@ class AtBase(StrEnum):
 
 
 class Cached(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What set-up need not make again: ``path`` in the checkout, kept for as long as the ``key`` files stay equal."""
+    """What set-up need not make again: ``path`` in the checkout, kept for as long as the ``key`` files stay equal.
+
+    ``spares`` names set-up commands (``setup-N``) that need not run where ``path`` could be restored.
+    """
 
     path: str
     key: tuple[str, ...]
+    spares: tuple[str, ...] = ()
 
 
 class Criterion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -115,6 +119,11 @@ def decode(content: bytes) -> Contract:
 def verification_id(position: int) -> str:
     """The id of the verification command at 1-based ``position``."""
     return f"verify-{position}"
+
+
+def setup_id(position: int) -> str:
+    """The id of the set-up command at 1-based ``position``."""
+    return f"setup-{position}"
 
 
 def verification_digest(

@@ -41,7 +41,10 @@ def contract(found: Preview, width: int) -> list[str]:
     if content.outputs:
         said += _wrapped("    outputs      ", line(", ".join(content.outputs)), width)
     for entry in content.cache:
-        said += _wrapped("    cache        ", f"{line(entry.path)}, kept by {line(', '.join(entry.key))}", width)
+        spares = f", spares {', '.join(entry.spares)}" if entry.spares else ""
+        said += _wrapped(
+            "    cache        ", f"{line(entry.path)}, kept by {line(', '.join(entry.key))}{spares}", width
+        )
     return said
 
 

@@ -10,7 +10,9 @@ import argparse
 import subprocess
 from pathlib import Path
 
-from gitevals.evaluate.run import Change, Manner, examine, run
+from gitevals.evaluate.change import Change, Manner
+from gitevals.evaluate.examine import examine
+from gitevals.evaluate.run import run
 from gitevals.model.result import Result
 from gitevals.session import Session
 from gitevals.targets import branch_head, target

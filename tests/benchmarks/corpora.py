@@ -10,7 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from gitevals.evaluate.run import Change, Manner, examine, run
+from gitevals.evaluate.change import Change, Manner
+from gitevals.evaluate.examine import examine
+from gitevals.evaluate.run import run
 from gitevals.evidence.reading import CONTRACTS, NOTES
 from gitevals.git import notes
 from gitevals.git.ledger import IDENTITY, message
