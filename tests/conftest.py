@@ -83,6 +83,10 @@ def sealed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
         "COLUMNS": "80",
         "NO_COLOR": "1",
     }
+    # Few places on PATH: every run looks through all of them for what leads back into the work tree.
+    found = [shutil.which(program) for program in ("git", "sh", "man")]
+    places = [os.path.dirname(sys.executable), *(os.path.dirname(program) for program in found if program)]
+    monkeypatch.setenv("PATH", os.pathsep.join(dict.fromkeys([*places, "/usr/bin", "/bin"])))
     for name, value in identity.items():
         monkeypatch.setenv(name, value)
     (home / ".gitconfig").write_text(

@@ -10,6 +10,7 @@ from gitevals.errors import BadInput
 from gitevals.report import story
 
 
+@pytest.mark.slow
 def test_the_whole_story_behaves_as_told_and_fits_eighty_columns(tmp_path: Path) -> None:
     said: list[str] = []
     demo.play(tmp_path / "kept", on_step=lambda played: said.extend(story.step(played)))

@@ -409,7 +409,7 @@ ITEM = st.tuples(
 
 
 @given(st.lists(ITEM, min_size=1, max_size=3))
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=120)
 def test_no_box_that_somebody_wrote_is_silently_left_out(items: list[tuple[str, str, str, str, str]]) -> None:
     boxes = [(box != "") + ("- [x] b" in text) for _, _, box, text, _ in items]
     beyond_code = sum(count for count, item in zip(boxes, items, strict=True) if item[0] not in ("    ", "\t"))

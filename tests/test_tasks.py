@@ -416,7 +416,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=40).map("".join), st.lists(st.text(max_size=5), max_size=2))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_no_markdown_raises_anything_but_our_own_error(text: str, headings: list[str]) -> None:
     for prefix in ("", HEAD, HEAD + "- [ ] "):
         try:
@@ -432,7 +432,7 @@ def test_no_markdown_raises_anything_but_our_own_error(text: str, headings: list
     st.binary(max_size=200)
     | st.text(max_size=200).map(lambda text: (HEAD + "- [ ] " + text).encode("utf-8", "replace"))
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 def test_no_bytes_raise_anything_but_our_own_error(text: bytes) -> None:
     try:
         assert tasks.parse("1", text).criteria

@@ -70,8 +70,7 @@ def nonce() -> str:
 
 def check_way(store: Store) -> None:
     """Raise `BadInput`, before anything is written, if a ref stands in the way of one that a run has to write."""
-    for ref in (NOTES + store.writer, CONTRACTS + store.writer, f"{LOGS}{store.writer}/{now()[:7]}"):
-        refs.check_way(store.repo, ref)
+    refs.check_way(store.repo, NOTES + store.writer, CONTRACTS + store.writer, f"{LOGS}{store.writer}/{now()[:7]}")
 
 
 def append_evaluations(store: Store, evaluations: Sequence[Evaluation]) -> list[Stored]:

@@ -56,15 +56,21 @@ def _is_contended(repo: Repo, ref: str, old: str) -> bool:
     return any(os.path.lexists(os.path.join(repo.common_dir, lock)) for lock in locks)
 
 
-def check_way(repo: Repo, ref: str) -> None:
-    """Raise `BadInput` if another ref stands where ``ref`` needs a directory, or below it."""
-    parts = ref.split("/")
-    above = ["/".join(parts[:count]) for count in range(2, len(parts))]
-    for other in values(repo, *above, f"{ref}/"):
+def check_way(repo: Repo, *wanted: str) -> None:
+    """Raise `BadInput` if another ref stands where one of ``wanted`` needs a directory, or below one."""
+    ways = [way for ref in wanted for way in (*_above(ref), f"{ref}/")]
+    for other in values(repo, *dict.fromkeys(ways)):
+        blocked = next(ref for ref in wanted if other in _above(ref) or other.startswith(f"{ref}/"))
         raise BadInput(
-            f"ref {other} is in the way of {ref}",
+            f"ref {other} is in the way of {blocked}",
             hint=f"keep it elsewhere (`git update-ref {_elsewhere(other)} {other}`), then `git update-ref -d {other}`",
         )
+
+
+def _above(ref: str) -> list[str]:
+    """The names that must be free for ``ref`` to be made below them."""
+    parts = ref.split("/")
+    return ["/".join(parts[:count]) for count in range(2, len(parts))]
 
 
 def _elsewhere(ref: str) -> str:

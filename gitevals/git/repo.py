@@ -1,7 +1,7 @@
 """A repository as git sees it from here, and git commands that run in it."""
 
 import os
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
@@ -100,7 +100,7 @@ def discover(directory: str | None = None, inherited: Mapping[str, str] | None =
     asked = ("--git-dir", "--git-common-dir", "--show-object-format", "--is-inside-work-tree")
     env = environment(outer) | {name: outer[name] for name in ("GIT_DIR", "GIT_WORK_TREE") if name in outer}
     try:
-        git_dir, common_dir, object_format, inside = (_asked(env, directory, name) for name in asked)
+        git_dir, common_dir, object_format, inside = _all_asked(env, directory, asked)
     except GitFailed as error:
         raise _no_repository(error) from error
     worktree = _asked(env, directory, "--show-toplevel") if inside == "true" else None
@@ -111,6 +111,13 @@ def discover(directory: str | None = None, inherited: Mapping[str, str] | None =
         object_format=object_format,
         env=environment(outer),
     )
+
+
+def _all_asked(env: Mapping[str, str], directory: str | None, names: Sequence[str]) -> list[str]:
+    """The answers of rev-parse, asked at once; one by one where a path that holds line ends blurs them."""
+    told = run.run(["rev-parse", "--path-format=absolute", *names], env=env, cwd=directory).stdout
+    lines = told.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
+    return lines if len(lines) == len(names) else [_asked(env, directory, name) for name in names]
 
 
 def _asked(env: Mapping[str, str], directory: str | None, name: str) -> str:

@@ -612,7 +612,7 @@ def _proven(facts: Facts, task: TaskFacts) -> bool:
     return bool(final) and all(entry.evaluation.result is PASSED for entry in final)
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=100, deadline=None, database=None)
 @given(_FACTS)
 def test_whatever_the_facts_nothing_enters_an_enforced_branch_unproven(facts: Facts) -> None:
     decision = decide(facts)
@@ -630,7 +630,7 @@ def test_whatever_the_facts_nothing_enters_an_enforced_branch_unproven(facts: Fa
             assert _proven(facts, task)
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=100, deadline=None, database=None)
 @given(_FACTS)
 def test_whatever_the_facts_the_order_of_the_evidence_changes_no_verdict(facts: Facts) -> None:
     turned = decide(msgspec.structs.replace(facts, evaluations=facts.evaluations[::-1]))
@@ -639,7 +639,7 @@ def test_whatever_the_facts_the_order_of_the_evidence_changes_no_verdict(facts: 
     assert set(turned.evaluations) == set(decision.evaluations)
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=100, deadline=None, database=None)
 @given(_FACTS)
 def test_whatever_the_facts_a_lenient_mode_refuses_for_verification_and_configuration_alone(facts: Facts) -> None:
     policy = msgspec.structs.replace(facts.policy, mode=Mode.OBSERVE)

@@ -163,7 +163,7 @@ def _kept(*notes: bytes) -> set[bytes]:
     return {raw for note in notes for raw in note.split(b"\n") if raw.strip()}
 
 
-@settings(max_examples=200, deadline=None, database=None)
+@settings(max_examples=100, deadline=None, database=None)
 @given(_NOTES, _NOTES, _NOTES)
 def test_joins_converge_whatever_their_order_and_lose_no_line(one: bytes, two: bytes, three: bytes) -> None:
     join = record.join
@@ -235,7 +235,7 @@ _EVALUATION = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=100, deadline=None, database=None)
 @given(_EVALUATION)
 def test_whatever_an_evaluation_says_it_is_one_line_that_is_read_as_it_was_written(evaluation: Evaluation) -> None:
     raw = record.encode(evaluation)
