@@ -204,7 +204,10 @@ def test_the_projects_own_configuration_and_tasks_parse() -> None:
 
 @pytest.mark.slow
 def test_the_first_steps_of_the_readme_work_as_pasted(tmp_path: Path) -> None:
-    text = README.read_text().partition("## First steps")[2].partition("## Results")[0]
+    steps, _, rest = README.read_text().partition("## First steps")[2].partition("## Checks that are hard to cheat")
+    example, _, around = rest.partition("## Results")[0].partition("## Looking around")
+    assert configfile.parse(f"version: 1\nmode: off\n{_blocks(example, 'yaml')[0]}".encode()).checks
+    text = steps + around
     script = ["set -eu", "git init -q -b main . && git commit -q --allow-empty -m first"]
     for block in FENCE.finditer(text):
         if block["kind"] == "yaml":
@@ -218,7 +221,12 @@ def test_the_first_steps_of_the_readme_work_as_pasted(tmp_path: Path) -> None:
     done = _pasted("\n".join(script), tmp_path)
     assert done.returncode == 0, done.stderr
     assert "merged task/1 into main" in done.stdout
-    assert done.stdout.rstrip().endswith("1 evidenced")
+    for told in ("1 evidenced", "delivered", "evaluation.finished", "no problem"):
+        assert told in done.stdout
+
+
+def _blocks(text: str, kind: str) -> list[str]:
+    return [block["text"] for block in FENCE.finditer(text) if block["kind"] == kind]
 
 
 def _pasted(script: str, place: Path) -> subprocess.CompletedProcess[str]:
