@@ -10,14 +10,14 @@ def directory(common_dir: str) -> str:
 
 
 def folder(common_dir: str, family: str) -> str:
-    """Where a family of whole directories is kept; it need not exist."""
+    """Where a family of values is kept; it need not exist."""
     return os.path.join(directory(common_dir), "cache", family)
 
 
 def get(common_dir: str, family: str, key: str) -> bytes | None:
     """The cached bytes, or None on any trouble: a cache that cannot be read is a miss."""
     try:
-        with open(os.path.join(directory(common_dir), "cache", family, key), "rb") as file:
+        with open(os.path.join(folder(common_dir, family), key), "rb") as file:
             return file.read()
     except OSError:
         return None
@@ -26,7 +26,7 @@ def get(common_dir: str, family: str, key: str) -> bytes | None:
 def put(common_dir: str, family: str, key: str, value: bytes) -> None:
     """Keep ``value``, whole or not at all; a cache that cannot be written is no error."""
     with contextlib.suppress(OSError):
-        replace(os.path.join(directory(common_dir), "cache", family), key, value)
+        replace(folder(common_dir, family), key, value)
 
 
 def replace(place: str, name: str, content: bytes) -> None:

@@ -13,11 +13,10 @@ VERSION = 1
 NO_REPOSITORY = "none"
 TASK_FIELD = "{task}"
 
-
 KEYS = ("version", "repository", "mode", "protect", "branches", "tasks", "headings", "setup", "verify", "checks",
         "bindings", "bindings_path", "outputs", "cache", "untasked", "verification", "flaky", "max_age",
         "max_tries")  # fmt: skip
-# Keys of later issues: the only value that is accepted until they are built, as JSON; empty where none is.
+# Keys that mean nothing yet: the one value that is accepted, as JSON; empty where none is.
 LATER_KEYS = {"approvals": "0", "home": '"user"', "judge": '{"enabled":false}', "trust": ""}
 
 
@@ -72,6 +71,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     max_age_seconds: int = 0
     max_tries: int = 0
     unknown: tuple[str, ...] = ()
+
+    def branch_of(self, task: str) -> str:
+        """How the branch of ``task`` is called; "" where ``branches`` is not set."""
+        return self.branches.replace(TASK_FIELD, task) if self.branches else ""
 
     @property
     def verification_digest(self) -> str:

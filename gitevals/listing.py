@@ -19,9 +19,7 @@ from gitevals.model.movement import deciding
 from gitevals.model.task import check_task_id
 from gitevals.session import Session
 from gitevals.status import TaskStatus, Tries, every_try, latest, of_task, unreadable
-from gitevals.targets import Target
-
-HEADS = "refs/heads/"
+from gitevals.targets import HEADS, Target
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +66,7 @@ def every_task(session: Session, target: Target, evidence: Evidence) -> list[Lis
     root = read(session.objects, f"{target.tip}:")
     branches = _unmerged(session.repo, target.tip)
     every = _All(
-        session=session,
+        session=msgspec.structs.replace(session, ask=None),
         target=target,
         source=Source(repo=session.repo, objects=session.objects, evidence=evidence),
         base_tree=root.id if root else "",
@@ -157,8 +155,7 @@ def _of_task(every: _All, task: str) -> TaskStatus:
 
 
 def _head(every: _All, task: str) -> str | None:
-    pattern = every.target.base.config.branches
-    return every.branches.get(HEADS + pattern.replace(TASK_FIELD, task)) if pattern else None
+    return every.branches.get(HEADS + every.target.base.config.branch_of(task))
 
 
 class _Freshness(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,15 +17,15 @@ from gitevals.git import history, refs
 from gitevals.git import run as git
 from gitevals.git import scratch as scratches
 from gitevals.git.repo import Repo, discover
+from gitevals.git.worktrees import worktrees
 from gitevals.integrate import Candidate
 from gitevals.model.contract import Mode
 from gitevals.model.decision import Decision
 from gitevals.model.evaluation import Stored
 from gitevals.session import Session
 from gitevals.spans import TRAILER, Movement, task_of_branch, trailers_of
-from gitevals.targets import Head, Target
+from gitevals.targets import HEADS, Head, Target
 
-HEADS = "refs/heads/"
 _IN_PROGRESS = {
     "MERGE_HEAD": "a merge",
     "CHERRY_PICK_HEAD": "a cherry-pick",
@@ -112,11 +112,9 @@ def _evaluated(session: Session, wish: Wish, examined: Sequence[Examined], manne
 
 def _worktree(repo: Repo, ref: str) -> Repo | None:
     """The work tree that has ``ref`` checked out, or None."""
-    listed = repo.run("worktree", "list", "--porcelain", "-z").stdout.decode("utf-8", "surrogateescape")
-    for block in listed.split("\0\0"):
-        fields = dict(line.partition(" ")[::2] for line in block.split("\0") if line)
-        if fields.get("branch") == ref and "bare" not in fields and os.path.isdir(fields["worktree"]):
-            return discover(fields["worktree"], {**repo.env})
+    for tree in worktrees(repo):
+        if tree.branch == ref and not tree.bare and os.path.isdir(tree.path):
+            return discover(tree.path, {**repo.env})
     return None
 
 

@@ -19,22 +19,22 @@ from gitevals.git.store import opened
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """A repository, its open objects, and the variables the command was started with.
 
-    ``ask`` runs an operator's command for a task's text, each once for as long as the session lasts.
+    ``ask`` runs an operator's command for a task's text, each once for as long as the session lasts; without it texts
+    are taken as they were frozen.
     """
 
     repo: repo.Repo
     objects: Objects
     inherited: Mapping[str, str]
-    ask: Ask
+    ask: Ask | None = None
 
     def evidence(self) -> Evidence:
         """The evidence that is here now."""
         return gathered(self.repo, self.objects)
 
-    def source(self, evidence: Evidence | None = None) -> Source:
-        """Where this command looks up what bases state; an operator's command is asked for texts."""
-        known = evidence or self.evidence()
-        return Source(repo=self.repo, objects=self.objects, evidence=known, ask=self.ask)
+    def source(self) -> Source:
+        """Where this command looks up what bases state."""
+        return Source(repo=self.repo, objects=self.objects, evidence=self.evidence(), ask=self.ask)
 
     def store(self, repository: str) -> writing.Store:
         """The place this clone writes records to; picks a writer id the first time."""
@@ -43,12 +43,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     def scratch_directory(self) -> str | None:
         """Where scratch checkouts are to stand: ``evals.scratchDir``, or None for TMPDIR."""
-        return self.repo.text("config", "--get", "evals.scratchDir", accept=(0, 1)) or None
+        return self.repo.setting("evals.scratchDir") or None
 
     def actor(self) -> str:
         """Who runs the command, as git's identity tells it, or "" where none is set."""
-        name = self.repo.text("config", "--get", "user.name", accept=(0, 1))
-        email = self.repo.text("config", "--get", "user.email", accept=(0, 1))
+        name = self.repo.setting("user.name")
+        email = self.repo.setting("user.email")
         return f"{name} <{email}>" if email else name
 
 

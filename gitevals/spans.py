@@ -218,7 +218,7 @@ def _state_untold(grounds: Grounds, base: BaseConfig, task: str) -> ContractStat
 
 def _where(movement: Movement, new: Commit, config: Config, tasks: Sequence[str]) -> str:
     """The options with which `run` evaluates the change."""
-    if movement.source and movement.source == (config.branches or "").replace("{task}", tasks[0] if tasks else ""):
+    if movement.source and tasks and movement.source == config.branch_of(tasks[0]):
         return movement.into.strip()
     import shlex  # hints are for a shell; what is allowed needs none
 

@@ -16,7 +16,7 @@ from gitevals.model.evaluation import Evaluation, Stored
 from gitevals.model.movement import deciding
 from gitevals.model.reason import Code
 from gitevals.session import Session
-from gitevals.targets import Head, Target
+from gitevals.targets import HEADS, Head, Target
 
 _STATES = {Code.MISSING: "missing", Code.DISPUTED: "disputed", Code.VERIFICATION: "failed"}
 
@@ -137,11 +137,8 @@ def unreadable(target: Target, task: str, problem: str) -> TaskStatus:
 
 
 def _branch(session: Session, target: Target, task: str) -> Head | None:
-    pattern = target.base.config.branches
-    if pattern is None:
-        return None
-    name = pattern.replace("{task}", task)
-    tip = refs.values(session.repo, f"refs/heads/{name}").get(f"refs/heads/{name}")
+    name = target.base.config.branch_of(task)
+    tip = refs.values(session.repo, HEADS + name).get(HEADS + name) if name else None
     return Head(commit=tip, branch=name) if tip else None
 
 

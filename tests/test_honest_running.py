@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -103,10 +104,17 @@ UNFAIR: dict[str, tuple[str, str, str]] = {
         "mkfifo $TMPDIR/p; (setsid setsid env -i sh -c 'trap \"\" TERM HUP; echo >$0; while :; do sleep 1; done;"
         " : @MARK@' $TMPDIR/p >/dev/null 2>&1 &); read x <$TMPDIR/p; exit 1", "failed", "exit 1; left ",
     ),
+    "puts-a-file-for-its-tmpdir": ("rm -rf \"$TMPDIR\" && echo >\"$TMPDIR\"", "passed", ""),
+    "puts-a-link-for-its-tmpdir": (
+        "test -d \"$TMPDIR\" && rm -rf \"$TMPDIR\" && ln -s \"$HOME\" \"$TMPDIR\"", "passed", ""
+    ),
+    "puts-no-way-into-its-tmpdir": (
+        "test ! -L \"$TMPDIR\" && test -d \"$TMPDIR\" && chmod 0 \"$TMPDIR\"", "passed", ""
+    ),
     "reads-its-input": ("read line && exit 1; cat; test -z \"$(cat)\"", "passed", ""),
     "reads-the-terminal": (TERMINAL, "passed", ""),
     "unsets-everything": ("for name in $(env | cut -d= -f1); do unset $name; done; /bin/true", "passed", ""),
-    "z-later": ("test \"$(cat README)\" = hello", "passed", ""),
+    "z-later": ("test \"$(cat README)\" = hello && test \"$(stat -c %a \"$TMPDIR\")\" = 700", "passed", ""),
 }  # fmt: skip
 
 
@@ -227,8 +235,8 @@ def a_small_disk(place: Place) -> Iterator[Path]:
     """A file system of a few megabytes, where scratch directories are to stand."""
     disk = place.path.parent / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk], capture_output=True, check=False)
-    if mounted.returncode:
+    mount = [shutil.which("mount") or "false", "-t", "tmpfs", "-o", "size=4m", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("no file system can be mounted here")
     place.git("config", "evals.scratchDir", str(disk))
     yield disk

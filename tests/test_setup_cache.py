@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gitevals import redact
-from gitevals.evaluate import slots, stores
+from gitevals.evaluate import setup_cache, slots
 from gitevals.evaluate.checks import Bench
 from gitevals.evaluate.plan import Plan
 from gitevals.git.repo import discover
@@ -56,7 +56,7 @@ class Kept:
         )  # fmt: skip
         with scratch(discover(str(self.place.path)), directory=str(self.top / "scratch")) as made:
             place = checkout(made, self._commit(files or {}))
-            slot = slots.prepare(bench, place, plan, store=str(self.store))
+            slot = slots.prepare(bench, place, plan, folder=str(self.store))
             self.seen = _contents(Path(place.worktree, "modules"))
             self.setup = [(entry.id, entry.result, entry.reason) for entry in slot.setup]
             if spoil:
@@ -138,7 +138,7 @@ def test_another_set_up_or_another_key_is_another_entry(kept: Kept) -> None:
 def test_entries_are_bounded_and_the_one_used_longest_ago_goes_first(kept: Kept) -> None:
     script = 'mkdir modules; cp lock modules/; echo >>"$BUILT"'
     again = f"test -e modules/lock || {{ {script}; }}"
-    for number in range(stores.ENTRIES_LIMIT):
+    for number in range(setup_cache.ENTRIES_LIMIT):
         assert kept.run({"lock": f"{number}\n"}, script=again) == (1, (), "")
         for position, entry in enumerate(sorted(kept.entries(), key=lambda entry: (entry / "lock").read_text())):
             os.utime(entry, (position + 1, position + 1))
@@ -150,6 +150,8 @@ def test_entries_are_bounded_and_the_one_used_longest_ago_goes_first(kept: Kept)
     held = sorted((entry / "lock").read_text() for entry in kept.entries())
     assert held == ["0\n", "2\n", "3\n", "more\n"]
 
+
+DEEP = "i=0; while [ $i -lt 1500 ]; do mkdir d; cd d; i=$((i + 1)); done"
 
 # What is not kept: files of the change, set-up script → what is said and why the slot came to nothing.
 PLAIN = 'mkdir -p modules; echo x >modules/x; echo >>"$BUILT"'
@@ -168,6 +170,7 @@ NOT_KEPT: dict[str, tuple[dict[str, str | None], str, tuple[str, ...], str]] = {
     "nothing made": ({}, 'echo >>"$BUILT"', ("set-up made no directory there",), ""),
     "a file made": ({}, 'echo x >modules; echo >>"$BUILT"', ("set-up made no directory there",), ""),
     "a pipe in it": ({}, f"{PLAIN}; mkfifo modules/pipe", ("pipe: ",), ""),
+    "deeper than can be copied": ({}, f"{PLAIN}; cd modules; {DEEP}", ("it is too deep",), ""),
     "set-up fails": ({}, f"{PLAIN}; exit 1", (), "setup-1 did not succeed: exit 1"),
     "set-up changes the source": ({}, f"{PLAIN}; echo >>README", (), "the set-up commands changed the source: "),
 }  # fmt: skip
@@ -241,19 +244,19 @@ def test_runs_side_by_side_leave_one_whole_entry(kept: Kept) -> None:
     )  # fmt: skip
     with scratch(repo) as one, scratch(repo) as other:
         places = [checkout(place, commit) for place in (one, other)]
-        cached = [stores.entries(str(kept.store), place, plan) for place in places]
+        cached = [setup_cache.entries(str(kept.store), place, plan) for place in places]
         for place in places:
             Path(place.worktree, "modules").mkdir()
             Path(place.worktree, "modules", "x").write_text("x")
         threads = [
-            threading.Thread(target=stores.keep, args=(place, entries))
+            threading.Thread(target=setup_cache.keep, args=(place, entries))
             for place, entries in zip(places, cached, strict=True)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert [stores.keep(place, entries) for place, entries in zip(places, cached, strict=True)] == [(), ()]
+        assert [setup_cache.keep(place, entries) for place, entries in zip(places, cached, strict=True)] == [(), ()]
     [entry] = kept.entries()
     assert [path.name for path in entry.iterdir()] == ["x"]
 

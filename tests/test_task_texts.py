@@ -177,6 +177,18 @@ def test_a_merge_asks_once(a_project_told_by_gh: Place, gh: Gh) -> None:
     assert (answer.code, gh.calls()) == (0, 1), answer
 
 
+def test_a_list_of_tasks_asks_nobody_even_where_it_asks_the_gate(a_project_told_by_gh: Place, gh: Gh) -> None:
+    place = a_project_told_by_gh
+    assert evals(place, "hooks", "uninstall").code == 0
+    place.commit({".gitevals.yaml": COMMANDED + "max_age: 30d\n"}, "an age")
+    with_task_branch(place)
+    assert evals(place, "run", "42", "-q").code == 0
+    assert gh.calls() == 1
+    answers = [evals(place, "tasks"), evals(place, "status")]
+    assert [(answer.code, "passed" in answer.out) for answer in answers] == [(0, True)] * 2, answers
+    assert gh.calls() == 0
+
+
 def test_a_command_that_fails_is_asked_once_and_a_file_stands_in_for_it(a_project_told_by_gh: Place, gh: Gh) -> None:
     place = a_project_told_by_gh
     with_task_branch(place)

@@ -27,7 +27,7 @@ from gitevals.report.summary import LIMIT
 from gitevals.report.text import line, plain, short
 from gitevals.session import Session, session
 from gitevals.status import TaskStatus, newest, of_task, tries, unreadable
-from gitevals.targets import Target, commit_head
+from gitevals.targets import HEADS, Target, commit_head
 from gitevals.verify import refusal
 
 _EXITS = {Result.PASSED: 0, Result.FAILED: 1, Result.INCONCLUSIVE: 3, Result.NOT_RUN: 3}
@@ -187,9 +187,8 @@ def _chosen(here: Session, evidence: Evidence, task: str, wanted: str | None, in
                 f"evaluation {short(stored.id)} is of task {stored.evaluation.task}", hint="name its own task"
             )
         return stored
-    pattern = aimed(here, into).base.config.branches
-    name = f"refs/heads/{pattern.replace('{task}', task)}" if pattern else ""
-    heads = list(refs.values(here.repo, name).values()) if name else []
+    branch = aimed(here, into).base.config.branch_of(task)
+    heads = list(refs.values(here.repo, HEADS + branch).values()) if branch else []
     found = newest(evidence, task, heads)
     if found is None:
         raise BadInput(f"there is no evaluation of task {task}", hint=f"git evals run {task}")

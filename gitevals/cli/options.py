@@ -11,7 +11,7 @@ from gitevals.evidence.reading import Evidence
 from gitevals.git import refs
 from gitevals.report.text import line, short
 from gitevals.session import Session
-from gitevals.targets import Head, Target, branch_head, commit_head, target
+from gitevals.targets import HEADS, Head, Target, branch_head, commit_head, target
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id.")]
 
@@ -43,12 +43,11 @@ def head(here: Session, aim: Target, tasks: Sequence[str], branch: str | None, c
         return commit_head(here.repo, commit)
     if branch is not None:
         return branch_head(here.repo, branch)
-    pattern = aim.base.config.branches
-    current = here.repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128)).removeprefix("refs/heads/")
-    named = pattern.replace("{task}", tasks[0]) if pattern and tasks else ""
-    if named and refs.values(here.repo, f"refs/heads/{named}"):
+    current = here.repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128)).removeprefix(HEADS)
+    named = aim.base.config.branch_of(tasks[0]) if tasks else ""
+    if named and refs.values(here.repo, HEADS + named):
         return branch_head(here.repo, named)
-    if current and f"refs/heads/{current}" != aim.ref:
+    if current and HEADS + current != aim.ref:
         return branch_head(here.repo, current)
     raise BadInput(
         f'there is no branch "{named}"' if named else "no change is named", hint="name it with --branch or --commit"

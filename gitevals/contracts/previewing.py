@@ -37,7 +37,7 @@ def preview(source: Source, base: BaseConfig, task: str) -> Preview:
         title=statement.task.title,
         origin=statement.origin,
         standing=stands,
-        differences=tuple(_differences(source, base, would_be, stands)),
+        differences=tuple(_differences(source, would_be, stands)),
         graders_moved=is_frozen and would_be.graders != counts.graders,
     )
 
@@ -52,7 +52,7 @@ def _renewed(source: Source, base: BaseConfig, statement: Stated, counts: Contra
         return content(base.config, statement, graders=counts.graders)
 
 
-def _differences(source: Source, base: BaseConfig, now: Contract, stands: Standing) -> list[str]:
+def _differences(source: Source, now: Contract, stands: Standing) -> list[str]:
     digests = list(dict.fromkeys(entry.freeze.digest for entry in stands.live))
     said: list[str] = []
     for digest in digests:

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,18 +9,15 @@ from gitevals import __version__, cache
 from gitevals.evaluate import environment, slots
 from gitevals.evaluate.checks import Bench
 from gitevals.evaluate.plan import Plan
-from gitevals.evaluate.slots import Slot
+from gitevals.evaluate.slots import Places, Slot
 from gitevals.model.contract import AtBase, Command, canonical
 from gitevals.model.evaluation import BaseRun, CheckRun
 from gitevals.model.result import Result
 
-if TYPE_CHECKING:
-    from gitevals.evaluate.carry_out import Places
-
 FAMILY = "at-base"
 
 
-def compared(bench: Bench, wanted: Plan, checks: tuple[CheckRun, ...], places: "Places") -> tuple[CheckRun, ...]:
+def compared(bench: Bench, wanted: Plan, checks: tuple[CheckRun, ...], places: Places) -> tuple[CheckRun, ...]:
     """``checks`` with what each that passed and asks for it says of the base, in a checkout of the base's own."""
     with contextlib.ExitStack() as stack:
         base = _Base(bench, wanted, places, stack)
@@ -31,7 +27,7 @@ def compared(bench: Bench, wanted: Plan, checks: tuple[CheckRun, ...], places: "
 class _Base:
     """A slot of the base commit that is made when it is first needed; one that a check spoilt is made anew."""
 
-    def __init__(self, bench: Bench, wanted: Plan, places: "Places", stack: contextlib.ExitStack) -> None:
+    def __init__(self, bench: Bench, wanted: Plan, places: Places, stack: contextlib.ExitStack) -> None:
         self.places = places
         self._bench = msgspec.structs.replace(bench, head=places.base)
         self._wanted, self._stack = wanted, stack
@@ -58,7 +54,8 @@ class _Base:
     def _prepared(self) -> Slot:
         if self._slot is None:
             scratch = self._stack.enter_context(self.places.another(self.places.base))
-            self._slot = slots.prepare(self._bench, scratch, self._wanted, store=self.places.store, label=" at base")
+            folder = self.places.setup_cache
+            self._slot = slots.prepare(self._bench, scratch, self._wanted, folder=folder, label=" at base")
         return self._slot
 
     def _leave(self) -> None:

@@ -3,66 +3,54 @@
 import concurrent.futures
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 
 import msgspec
 
 from gitevals.evaluate import at_base, slots
-from gitevals.evaluate.checks import Bench, Done, Happening, Observer, Stopped, is_over_time
+from gitevals.evaluate.checks import Bench, Done, Happening, Observer, Stopped
 from gitevals.evaluate.plan import Plan, Ran, not_run, nothing_ran, why
-from gitevals.evaluate.slots import Slot
-from gitevals.git.scratch import Scratch
+from gitevals.evaluate.slots import Places, Slot
 from gitevals.model.contract import Command, verification_id
 from gitevals.model.evaluation import CheckRun
 from gitevals.model.result import Result
 
-Another = Callable[[str], AbstractContextManager[Scratch]]
-
-
-class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a plan is carried out: a first checkout, a way to further ones of any commit, side folders.
-
-    ``store`` keeps what set-up caches, ``common_dir`` what is known of checks on bases; ``base`` and ``base_tree``
-    name the base.
-    """
-
-    first: Scratch
-    another: Another
-    jobs: int
-    store: str
-    common_dir: str
-    base: str
-    base_tree: str
-
 
 def carry_out(bench: Bench, wanted: Plan, places: Places) -> Ran:
     """Run the whole plan; what an earlier failure prevented is ``not_run``."""
-    slot = slots.prepare(bench, places.first, wanted, store=places.store)
+    slot = slots.prepare(bench, places.first, wanted, folder=places.setup_cache)
     if slot.reason:
         return nothing_ran(wanted, slot.reason, setup=slot.setup, streams=slot.streams, notes=slot.notes)
-    streams = dict(slot.streams)
-    verification, reason = _verified(bench, slot, wanted, streams)
-    over_time = any(is_over_time(run) for run in verification)
-    if reason:
-        found = _Checked(runs=tuple(not_run(name) for name in wanted.checks), reason=reason)
+    verified = _verified(bench, slot, wanted)
+    if verified.reason:
+        found = _Checked(runs=tuple(not_run(name) for name in wanted.checks), reason=verified.reason)
     else:
         found = _checked(bench, slot, wanted, places)
     return Ran(
         setup=found.setup or slot.setup,
-        verification=verification,
+        verification=verified.runs,
         checks=at_base.compared(bench, wanted, found.runs, places),
-        streams={**streams, **found.streams},
+        streams={**slot.streams, **verified.streams, **found.streams},
         reason=found.reason,
         notes=slot.notes,
-        timed_out_verifying=over_time,
+        timed_out_verifying=verified.timed_out,
     )
 
 
-def _verified(bench: Bench, slot: Slot, wanted: Plan, streams: dict[str, bytes]) -> tuple[tuple[CheckRun, ...], str]:
-    """The project's verification up to the first command that does not pass, and why the rest is not run."""
+class _Verified(msgspec.Struct, frozen=True, kw_only=True):
+    """The records of project verification, and why the checks are not to be run ("" if they are)."""
+
+    runs: tuple[CheckRun, ...]
+    reason: str
+    streams: dict[str, bytes]
+    timed_out: bool
+
+
+def _verified(bench: Bench, slot: Slot, wanted: Plan) -> _Verified:
+    """The project's verification, run up to the first command that does not pass."""
     runs: list[CheckRun] = []
-    reason = ""
+    streams: dict[str, bytes] = {}
+    reason, timed_out = "", False
     for number, command in enumerate(wanted.verification, 1):
         name = verification_id(number)
         if reason:
@@ -70,12 +58,13 @@ def _verified(bench: Bench, slot: Slot, wanted: Plan, streams: dict[str, bytes])
             continue
         done = slots.check(bench, slot, wanted, name, command)
         streams |= done.streams
+        timed_out = timed_out or done.timed_out
         runs.append(done.run)
         if done.changed_source:
             reason = f"{name} {done.run.reason}"
         elif done.run.result is not Result.PASSED:
             reason = why(done.run)
-    return tuple(runs), reason
+    return _Verified(runs=tuple(runs), reason=reason, streams=streams, timed_out=timed_out)
 
 
 class _Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +193,7 @@ def _further(bench: Bench, wanted: Plan, places: Places, queue: _Queue, number: 
     """Work in a slot of its own; one that cannot be set up spoils the run, whatever the others find."""
     with contextlib.suppress(Stopped), places.another(places.first.commit) as scratch:
         try:
-            slot = slots.prepare(bench, scratch, wanted, store=places.store, label=f" in slot {number}")
+            slot = slots.prepare(bench, scratch, wanted, folder=places.setup_cache, label=f" in slot {number}")
             if slot.reason:
                 queue.spoil(f"slot {number}: {slot.reason}", slot)
             else:

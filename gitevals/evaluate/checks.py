@@ -1,5 +1,6 @@
 """One command, run in a scratch checkout and judged by what it did: to itself, to its processes, to the checkout."""
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -12,13 +13,13 @@ from gitevals.evaluate import environment
 from gitevals.evidence.writing import clip
 from gitevals.git.scratch import Scratch, quoted, told
 from gitevals.git.sealed import unquoted
+from gitevals.git.seen import is_directory
 from gitevals.model.contract import Command
 from gitevals.model.evaluation import EXCERPT_LIMIT_BYTES, CheckRun, Stream
 from gitevals.model.record import identify
 from gitevals.model.result import Result, of_exit
 
 SOURCE_CHANGED = "source_changed"
-TIMED_OUT = "timed out"
 REASON_LIMIT_BYTES = 1024
 _TELLING_BYTES = 6
 _ANCHORS = tuple(shape.anchor for shape in redact.SHAPES)
@@ -65,12 +66,13 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """One command's record and the bytes its streams refer to, by SHA-256.
 
-    ``changed_source`` tells whether it altered what was to be judged.
+    ``changed_source`` tells whether it altered what was to be judged, ``timed_out`` whether its time limit ended it.
     """
 
     run: CheckRun
     streams: dict[str, bytes] = {}
     changed_source: bool = False
+    timed_out: bool = False
 
 
 def run_command(
@@ -101,7 +103,12 @@ def run_command(
 def _environment(bench: Bench, scratch: Scratch, command: Command) -> dict[str, str]:
     temporary = os.path.join(scratch.root, "tmp")
     with told(scratch.root):
-        os.makedirs(temporary, exist_ok=True)
+        if not is_directory(temporary):
+            # A command may have put a file or a link there; a link would lead those that follow out of the scratch.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            os.mkdir(temporary)
+        os.chmod(temporary, 0o700)
     return environment.built(
         bench.inherited,
         command,
@@ -136,7 +143,12 @@ def _judged(bench: Bench, name: str, command: Command, outcome: process.Outcome,
         stderr=_stream(outcome.stderr, excerpted=excerpted),
     )
     kept = [captured.kept for captured in (outcome.stdout, outcome.stderr) if captured.total_bytes]
-    return Done(run=run, streams={identify(content): content for content in kept}, changed_source=bool(changed))
+    return Done(
+        run=run,
+        streams={identify(content): content for content in kept},
+        changed_source=bool(changed),
+        timed_out=outcome.ended is process.Ended.TIMED_OUT,
+    )
 
 
 def _path_hidden(secrets: redact.Secrets, change: str) -> str:
@@ -162,18 +174,13 @@ def _name_hidden(secrets: redact.Secrets, pid: str, name: str) -> str:
 
 def _result(command: Command, outcome: process.Outcome) -> tuple[Result, list[str]]:
     if outcome.ended is process.Ended.TIMED_OUT:
-        return Result.INCONCLUSIVE, [f"{TIMED_OUT} after {command.timeout_seconds} s"]
+        return Result.INCONCLUSIVE, [f"timed out after {command.timeout_seconds} s"]
     if outcome.ended is process.Ended.SIGNALLED:
         return Result.INCONCLUSIVE, [f"ended by signal {outcome.signal}"]
     if outcome.ended is process.Ended.NOT_STARTED or outcome.exit_code is None:
         return Result.INCONCLUSIVE, [f"could not be started: {outcome.message}"]
     result = of_exit(outcome.exit_code, refined=command.refined_exits())
     return result, [] if result is Result.PASSED else [f"exit {outcome.exit_code}"]
-
-
-def is_over_time(run: CheckRun) -> bool:
-    """Whether the command was ended at its time limit."""
-    return any(reason.startswith(TIMED_OUT) for reason in run.reason.split("; ", 2)[:2])
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:

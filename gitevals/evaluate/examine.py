@@ -20,11 +20,11 @@ def examine(session: Session, target: Target, task: str) -> Examined:
     contract = expected(source, target.base, statement)
     digest = contracts.digest(contract)
     stands = standing(source.evidence, task, digest, target.base.config.repository)
-    refuse_unusable(session, source.evidence, target, task, stands)
+    _refuse_unusable(session, source.evidence, target, task, stands)
     return Examined(contract=contract, digest=digest, text=statement.text, standing=stands)
 
 
-def refuse_unusable(session: Session, evidence: Evidence, target: Target, task: str, stands: Standing) -> None:
+def _refuse_unusable(session: Session, evidence: Evidence, target: Target, task: str, stands: Standing) -> None:
     """Raise `Refused` where the frozen contract is out of date, in conflict or (in ``enforce``) spent."""
     if stands.state is ContractState.OUT_OF_DATE:
         raise Refused(

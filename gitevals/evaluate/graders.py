@@ -12,7 +12,7 @@ from gitevals.errors import CannotTell, GitFailed
 from gitevals.git import promised
 from gitevals.git.kept import delete
 from gitevals.git.scratch import Scratch, quoted, told
-from gitevals.git.seen import ABSENT, Seen, look
+from gitevals.git.seen import ABSENT, Seen, is_directory, look
 from gitevals.model.contract import outermost
 
 _OURS = 0o700
@@ -99,7 +99,7 @@ def _clear(top: str, path: str, aside: str, stack: contextlib.ExitStack) -> None
         here = "/".join(parts[:depth])
         full = os.path.join(top, here)
         above = depth < len(parts)
-        if _is_directory(full):
+        if is_directory(full):
             _open(top, here, stack)
             if above:
                 continue
@@ -128,7 +128,7 @@ def _open_again(top: str, path: str) -> None:
 
 def _set_mode(top: str, path: str, mode: int) -> None:
     full = os.path.join(top, path)
-    if _is_reached(top, path) and _is_directory(full):
+    if _is_reached(top, path) and is_directory(full):
         with contextlib.suppress(OSError):
             os.chmod(full, mode)
 
@@ -150,7 +150,7 @@ def _remove(top: str, path: str) -> None:
     full = os.path.join(top, path)
     if not _is_reached(top, path):
         return
-    if _is_directory(full):
+    if is_directory(full):
         delete(full)
     else:
         with contextlib.suppress(OSError):
@@ -160,11 +160,4 @@ def _remove(top: str, path: str) -> None:
 def _is_reached(top: str, path: str) -> bool:
     """Whether the way to ``path`` goes through real directories alone."""
     parts = path.split("/")[:-1]
-    return all(_is_directory(os.path.join(top, *parts[:depth])) for depth in range(len(parts) + 1))
-
-
-def _is_directory(path: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
+    return all(is_directory(os.path.join(top, *parts[:depth])) for depth in range(len(parts) + 1))

@@ -1,4 +1,4 @@
-"""What of the caller's environment would lead a check back into a work tree; found by reading the file system alone."""
+"""What of the caller's environment would lead a check back into a work tree; nothing that is found there is run."""
 
 import functools
 import itertools
@@ -11,6 +11,7 @@ import msgspec
 from gitevals.evaluate import environment, sites
 from gitevals.evaluate.sites import Pointer
 from gitevals.git import run
+from gitevals.git import worktrees as listed
 from gitevals.git.repo import Repo
 from gitevals.model.contract import Command
 
@@ -95,12 +96,9 @@ def of_command(command: Command, inherited: Mapping[str, str], worktrees: Sequen
 
 def worktrees(repo: Repo) -> tuple[str, ...]:
     """The real paths of the main and all linked work trees; none for a bare repository that has none."""
-    listed = repo.run("worktree", "list", "--porcelain", "-z").stdout.decode("utf-8", "surrogateescape")
-    records = [record.split("\0") for record in listed.split("\0\0") if record]
-    found = [repo.worktree or ""]
-    found += [first.removeprefix("worktree ") for first, *attributes in records if "bare" not in attributes]
+    found = [repo.worktree or "", *(tree.path for tree in listed.worktrees(repo) if not tree.bare)]
     trees = dict.fromkeys(os.path.realpath(path) for path in found if path)
-    # Git names the git directory where that does not lie in the main work tree: a submodule's, or one kept apart.
+    # Git names the git directory where that does not lie in the main work tree.
     common = os.path.realpath(repo.common_dir)
     if common in trees:
         del trees[common]

@@ -11,37 +11,45 @@ from gitevals.contracts.freezing import freeze, keep_content
 from gitevals.errors import BadInput
 from gitevals.evaluate import environment, leaks, moved, steering
 from gitevals.evaluate.assemble import Examined, Frame, assemble, smallest
-from gitevals.evaluate.carry_out import Places, carry_out
+from gitevals.evaluate.carry_out import carry_out
 from gitevals.evaluate.change import Change, Manner
 from gitevals.evaluate.checks import Bench, Stopped, listed
 from gitevals.evaluate.plan import Plan, Ran, nothing_ran, plan
 from gitevals.evaluate.reuse import reused
+from gitevals.evaluate.slots import Places
 from gitevals.evidence import writing
 from gitevals.git import history, refs
 from gitevals.git import scratch as scratches
 from gitevals.integrate import Candidate
-from gitevals.model.contract import Mode
+from gitevals.model.contract import Command, Mode
 from gitevals.model.evaluation import CheckRun, Merge, Stored, Stream, Subject
 from gitevals.model.facts import ContractState
 from gitevals.session import Session
 
 
+class _Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run is asked for: what to evaluate, for which tasks, how, and where the outcome is stored."""
+
+    session: Session
+    store: writing.Store
+    change: Change
+    examined: tuple[Examined, ...]
+    manner: Manner
+
+
 def run(session: Session, change: Change, examined: Sequence[Examined], manner: Manner) -> list[Stored]:
     """Evaluate ``change`` for every task at once and store one evaluation each; passing evidence is reused."""
-    target = change.target
-    _refuse_other_graders(session, target.tip, examined)
+    _refuse_other_graders(session, change.target.tip, examined)
     candidate = _direct(session, change)
-    store = session.store(target.base.config.repository)
+    store = session.store(change.target.base.config.repository)
     writing.check_way(store)
-    if candidate is not None:
-        known = reused(session.evidence(), change, candidate, examined, force=manner.force)
-        if known:
-            _authorise(session, store, change, examined, manner)
-            return known
+    request = _Request(session=session, store=store, change=change, examined=tuple(examined), manner=manner)
+    if candidate is not None and (known := _reused(request, candidate)):
+        return known
     kept: list[str] = []
     with scratches.scratch(session.repo, directory=session.scratch_directory(), keep=lambda: bool(kept)) as place:
         try:
-            return _in_scratch(session, store, place, change, candidate, examined, manner, kept)
+            return _in_scratch(request, place, candidate, kept)
         except KeyboardInterrupt:
             kept.append(place.worktree)
             raise
@@ -99,106 +107,100 @@ def _unrelated(session: Session, change: Change) -> BadInput:
     )
 
 
-def _authorise(
-    session: Session, store: writing.Store, change: Change, examined: Sequence[Examined], manner: Manner
-) -> None:
+def _reused(request: _Request, candidate: Candidate) -> list[Stored]:
+    """The evidence that makes a run needless, or none."""
+    evidence = request.session.evidence()
+    known = reused(evidence, request.change, candidate, request.examined, force=request.manner.force)
+    if known:
+        _authorise(request)
+    return known
+
+
+def _authorise(request: _Request) -> None:
     """Keep the content that each evaluation will name; the first run of a task also freezes it, and says so.
 
     Called once all input is known to be good, and before the first command runs.
     """
-    for entry in examined:
+    store, tip = request.store, request.change.target.tip
+    for entry in request.examined:
         if entry.standing is not None and entry.standing.state is ContractState.MISSING:
             freeze(
-                store, entry.contract, entry.text, base=change.target.tip, graders_at=change.target.tip,
-                reason="first run", actor=session.actor(),
+                store, entry.contract, entry.text, base=tip, graders_at=tip, reason="first run",
+                actor=request.session.actor(),
             )  # fmt: skip
-            manner.announce(f"froze the contract of task {entry.task} ({entry.digest[:12]})")
+            request.manner.announce(f"froze the contract of task {entry.task} ({entry.digest[:12]})")
         elif entry.task:
-            keep_content(store, entry.contract, entry.text, graders_at=change.target.tip)
+            keep_content(store, entry.contract, entry.text, graders_at=tip)
 
 
-def _in_scratch(
-    session: Session,
-    store: writing.Store,
-    place: scratches.Scratch,
-    change: Change,
-    direct: Candidate | None,
-    examined: Sequence[Examined],
-    manner: Manner,
-    kept: list[str],
-) -> list[Stored]:
-    target = change.target
-    candidate = direct or integrate.in_scratch(place, base=target.tip, head=change.head.commit)
+def _in_scratch(request: _Request, place: scratches.Scratch, direct: Candidate | None, kept: list[str]) -> list[Stored]:
+    """Merge in ``place`` where there is no ``direct`` candidate, and evaluate; a place to keep is added to ``kept``."""
+    change, manner = request.change, request.manner
+    candidate = direct or integrate.in_scratch(place, base=change.target.tip, head=change.head.commit)
     if candidate.note:
         manner.announce(candidate.note)
-    if direct is None:
-        known = reused(session.evidence(), change, candidate, examined, force=manner.force)
-        if known:
-            _authorise(session, store, change, examined, manner)
-            return known
+    if direct is None and (known := _reused(request, candidate)):
+        return known
     if candidate.commit is not None:
         place = scratches.checkout(place, candidate.commit)
-    started = writing.now()
-    counts = target.base.config.mode is not Mode.OFF
-    wanted = plan([entry.contract for entry in examined], criteria_count=counts)
-    frame = _frame(session, store, change, candidate, started, manner)
-    for entry in examined:
+    counts = change.target.base.config.mode is not Mode.OFF
+    wanted = plan([entry.contract for entry in request.examined], criteria_count=counts)
+    frame = _frame(request, candidate)
+    for entry in request.examined:
         writing.fit(smallest(entry, wanted, frame))
-    _authorise(session, store, change, examined, manner)
+    _authorise(request)
     if candidate.commit is None:
         ran = nothing_ran(wanted, _conflict(candidate))
     else:
-        ran = _run_in(session, store, place, change, candidate, examined, wanted, manner)
+        ran = _run_in(request, place, candidate, wanted)
     if manner.keep or ran.timed_out_verifying:
         kept.append(place.worktree)
-    return _stored(store, examined, ran, frame)
+    return _stored(request, ran, frame)
 
 
-def _run_in(
-    session: Session,
-    store: writing.Store,
-    place: scratches.Scratch,
-    change: Change,
-    candidate: Candidate,
-    examined: Sequence[Examined],
-    wanted: Plan,
-    manner: Manner,
-) -> Ran:
+def _run_in(request: _Request, place: scratches.Scratch, candidate: Candidate, wanted: Plan) -> Ran:
     """Carry out ``wanted`` in ``place``, where the candidate is checked out, and judge what the commands left."""
-    trees = leaks.worktrees(session.repo)
-    around = leaks.surroundings(session.inherited, trees, leaks.ignored_by_git(session.repo, trees))
+    session, manner = request.session, request.manner
     commands = (*wanted.setup, *wanted.verification, *wanted.checks.values())
-    found = (*around.leaks, *(told for command in commands
-                              for told in leaks.of_command(command, session.inherited, trees)))  # fmt: skip
+    around = _surroundings(session, commands)
     dropped = (f"left out of PATH: {listed(around.dropped)}",) if around.dropped else ()
-    if found:
-        return nothing_ran(wanted, f"environment_leak: {listed(tuple(dict.fromkeys(found)))}", notes=dropped)
+    if around.leaks:
+        return nothing_ran(wanted, f"environment_leak: {listed(around.leaks)}", notes=dropped)
     bench = Bench(
         inherited=session.inherited,
         path=around.path,
         base=candidate.base,
-        head=change.head.commit,
-        task=" ".join(entry.task for entry in examined),
+        head=request.change.head.commit,
+        task=" ".join(entry.task for entry in request.examined),
         observer=manner.observer,
         secrets=redact.secrets_in(session.inherited, *(command.env for command in commands)),
         stop=threading.Event(),
     )
     places = Places(
         first=place, another=_another(session, place, manner), jobs=manner.jobs,
-        store=cache.folder(session.repo.common_dir, "setup"), common_dir=session.repo.common_dir,
+        setup_cache=cache.folder(session.repo.common_dir, "setup"), common_dir=session.repo.common_dir,
         base=candidate.base, base_tree=candidate.base_tree,
     )  # fmt: skip
     changed = history.changed_paths(place.repo, candidate.base, candidate.commit or candidate.base)
     before = refs.values(session.repo, "refs/")
     ran = carry_out(bench, wanted, places)
-    after = moved.judged(session.repo, store.writer, before, refs.values(session.repo, "refs/"), manner.refuses)
-    graded = tuple(dict.fromkeys(path for entry in examined for path in entry.contract.graded))
-    notes = (*steering.notes(changed, graded), *ran.notes, *dropped, *after.notes)
+    after = refs.values(session.repo, "refs/")
+    found = moved.judged(session.repo, request.store.writer, before, after, manner.refuses)
+    graded = tuple(dict.fromkeys(path for entry in request.examined for path in entry.contract.graded))
+    notes = (*steering.notes(changed, graded), *ran.notes, *dropped, *found.notes)
     return msgspec.structs.replace(
         ran,
-        reason=redact.text(bench.secrets, "; ".join(part for part in (ran.reason, after.reason) if part)),
+        reason=redact.text(bench.secrets, "; ".join(part for part in (ran.reason, found.reason) if part)),
         notes=tuple(redact.text(bench.secrets, note) for note in notes),
     )
+
+
+def _surroundings(session: Session, commands: Sequence[Command]) -> leaks.Surroundings:
+    """What commands get of the caller's environment, with every leak there and in what they ask for themselves."""
+    trees = leaks.worktrees(session.repo)
+    around = leaks.surroundings(session.inherited, trees, leaks.ignored_by_git(session.repo, trees))
+    own = (told for command in commands for told in leaks.of_command(command, session.inherited, trees))
+    return msgspec.structs.replace(around, leaks=tuple(dict.fromkeys((*around.leaks, *own))))
 
 
 def _another(
@@ -234,27 +236,27 @@ def _conflict(candidate: Candidate) -> str:
     return candidate.note or "the change cannot be merged"
 
 
-def _stored(store: writing.Store, examined: Sequence[Examined], ran: Ran, frame: Frame) -> list[Stored]:
+def _stored(request: _Request, ran: Ran, frame: Frame) -> list[Stored]:
     frame = msgspec.structs.replace(frame, finished=writing.now())
-    blobs = writing.keep_logs(store, list(ran.streams.values()), frame.finished[:7])
+    blobs = writing.keep_logs(request.store, list(ran.streams.values()), frame.finished[:7])
     ran = _with_blobs(ran, dict(zip(ran.streams, blobs, strict=True)))
-    return writing.append_evaluations(store, [assemble(entry, ran, frame) for entry in examined])
+    return writing.append_evaluations(request.store, [assemble(entry, ran, frame) for entry in request.examined])
 
 
-def _frame(
-    session: Session, store: writing.Store, change: Change, candidate: Candidate, started: str, manner: Manner
-) -> Frame:
-    where = environment.described(session.repo)
+def _frame(request: _Request, candidate: Candidate) -> Frame:
+    """What all evaluations of the run share, as of now."""
+    where, started = environment.described(request.session.repo), writing.now()
+    config = request.change.target.base.config
     return Frame(
-        subject=_subject(change, candidate),
-        writer=store.writer,
+        subject=_subject(request.change, candidate),
+        writer=request.store.writer,
         started=started,
         finished=started,
         environment=where,
         merge=Merge(strategy=candidate.strategy, git=where.git),
-        correlation=manner.correlation,
-        mode=change.target.base.config.mode,
-        verification_digest=change.target.base.config.verification_digest,
+        correlation=request.manner.correlation,
+        mode=config.mode,
+        verification_digest=config.verification_digest,
     )
 
 

@@ -52,7 +52,7 @@ def places(prefix: str) -> Iterator[str]:
 
 def pointers(place: str, trees: Sequence[str]) -> Iterator[Pointer]:
     """What a directory of packages says about where they are; ``trees`` are also looked for within code."""
-    return of_node(place) if os.path.basename(place) == NODE_MODULES else of_python(place, trees)
+    return of_node(place) if os.path.basename(place) == NODE_MODULES else _of_python(place, trees)
 
 
 def _versions(prefix: str) -> Iterator[tuple[str, str]]:
@@ -62,7 +62,7 @@ def _versions(prefix: str) -> Iterator[tuple[str, str]]:
                 yield lib, entry.name
 
 
-def of_python(site: str, trees: Sequence[str]) -> Iterator[Pointer]:
+def _of_python(site: str, trees: Sequence[str]) -> Iterator[Pointer]:
     """What one ``site-packages`` directory says, in every form that editable installs have had."""
     telling = (".pth", ".egg-link", ".dist-info", *_CUSTOMISED)
     wanted = (entry for entry in scan(site) if entry.is_symlink() or entry.name.endswith(telling))

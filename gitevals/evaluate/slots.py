@@ -1,10 +1,12 @@
 """A slot: one scratch checkout, set up once, in which checks run one after the other."""
 
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import msgspec
 
-from gitevals.evaluate import graders, stores
+from gitevals.evaluate import graders, setup_cache
 from gitevals.evaluate.checks import Bench, Done, listed, run_command
 from gitevals.evaluate.plan import Plan
 from gitevals.git import watch
@@ -12,6 +14,24 @@ from gitevals.git.scratch import Scratch, quoted
 from gitevals.model.contract import Command, setup_id
 from gitevals.model.evaluation import CheckRun
 from gitevals.model.result import Result
+
+Another = Callable[[str], AbstractContextManager[Scratch]]
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a plan is carried out: a first checkout, a way to further ones of any commit, side folders.
+
+    ``setup_cache`` is the folder of what set-up need not make again, ``common_dir`` holds what is known of checks on
+    bases; ``base`` and ``base_tree`` name the base.
+    """
+
+    first: Scratch
+    another: Another
+    jobs: int
+    setup_cache: str
+    common_dir: str
+    base: str
+    base_tree: str
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,11 +48,11 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def prepare(bench: Bench, scratch: Scratch, wanted: Plan, *, store: str, label: str = "") -> Slot:
-    """Run the set-up commands in ``scratch``; what they cached before is fetched from the folder ``store`` first."""
+def prepare(bench: Bench, scratch: Scratch, wanted: Plan, *, folder: str, label: str = "") -> Slot:
+    """Run the set-up commands in ``scratch``; what they made before is fetched from the cache in ``folder`` first."""
     untouched = watch.baseline(scratch) if wanted.setup else None
-    cached = stores.entries(store, scratch, wanted) if wanted.setup else ()
-    restored = stores.restore(scratch, cached)
+    cached = setup_cache.entries(folder, scratch, wanted) if wanted.setup else ()
+    restored = setup_cache.restore(scratch, cached)
     notes = tuple(f"cache: {quoted(path)} restored" for path in restored)
     spared = {name: entry.path for entry in wanted.cache if entry.path in restored for name in entry.spares}
     runs: list[CheckRun] = []
@@ -51,7 +71,7 @@ def prepare(bench: Bench, scratch: Scratch, wanted: Plan, *, store: str, label: 
             break
     reason = reason or _spoilt(scratch, untouched)
     if not reason:
-        notes = (*notes, *stores.keep(scratch, cached))
+        notes = (*notes, *setup_cache.keep(scratch, cached))
     return Slot(
         scratch=scratch,
         before=None if reason else watch.baseline(scratch),

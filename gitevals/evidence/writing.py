@@ -49,7 +49,7 @@ def writer_of(repo: Repo, environment: Mapping[str, str], host: str) -> str:
     if environment.get("GITEVALS_WRITER"):
         return check_writer(environment["GITEVALS_WRITER"])
     with ledger.locked(repo):
-        known = repo.text("config", "--get", "evals.writer", accept=(0, 1))
+        known = repo.setting("evals.writer")
         if known:
             return check_writer(known)
         slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in host.lower()).strip("-")[:32] or "clone"

@@ -18,6 +18,7 @@ PREFIX = "git-evals-"
 _MARKER = "scratch.json"
 _MARKER_LIMIT_BYTES = 1 << 14
 _BLOCK_BYTES = 512
+_SHALLOW = 8  # that many longest names are still a path that the system takes
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,21 +84,40 @@ def remove(root: str) -> None:
 
 
 def delete(root: str) -> None:
-    """Delete a scratch directory of this process."""
+    """Delete a directory that no other process uses, read-only parts too, following no link; what resists stays."""
     for _ in range(3):
-        shutil.rmtree(root, ignore_errors=True)
+        with contextlib.suppress(RecursionError):
+            shutil.rmtree(root, ignore_errors=True)
         if not os.path.lexists(root):
             return
-        with contextlib.suppress(OSError, RecursionError):
-            _unlock(root)
+        with contextlib.suppress(OSError):
+            _flatten(root)
 
 
-def _unlock(directory: str) -> None:
-    os.chmod(directory, 0o700)
+def _flatten(root: str) -> None:
+    """Open every directory below ``root`` and bring deep ones to its top, so that neither mode nor depth keeps any."""
+    os.chmod(root, 0o700)
+    waiting = [(root, 0)]
+    while waiting:
+        directory, depth = waiting.pop()
+        for inner in _opened(directory):
+            if depth < _SHALLOW:
+                waiting.append((inner, depth + 1))
+                continue
+            flat = tempfile.mkdtemp(dir=root)
+            with contextlib.suppress(OSError):
+                os.rename(inner, flat)
+            waiting.append((flat, 1))
+
+
+def _opened(directory: str) -> list[str]:
+    """The directories in ``directory``, each with a mode that lets it be moved and emptied."""
     with os.scandir(directory) as entries:
         inner = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
     for path in inner:
-        _unlock(path)
+        with contextlib.suppress(OSError):
+            os.chmod(path, 0o700)
+    return inner
 
 
 def _lock(file: int) -> bool:
@@ -184,11 +204,14 @@ def _is_alive(pid: int) -> bool:
 
 
 def _size_bytes(root: str) -> int:
-    total = 0
-    for directory, _, files in os.walk(root):
-        for name in files:
-            with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(directory, name)).st_blocks * _BLOCK_BYTES
+    total, waiting = 0, [root]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
     return total
 
 

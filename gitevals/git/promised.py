@@ -59,16 +59,16 @@ def missing(reader: Repo, commits: Sequence[str]) -> frozenset[str]:
 
 
 def _fetch(source: Repo, lacking: frozenset[str], *, made_no_progress: bool) -> None:
-    remotes = _remotes(source)
+    found = remotes(source)
     reason = "it sends them not" if made_no_progress else "no remote is a promisor"
     stdin = "".join(f"{oid}\n" for oid in sorted(lacking)).encode()
-    for remote in () if made_no_progress else remotes:
+    for remote in () if made_no_progress else found:
         try:
             source.run(*_FETCH, remote, *_NOTHING_ELSE, stdin=stdin)
             return
         except GitFailed as error:
             reason = _said(error)
-    named = remotes[0] if remotes else "the remote"
+    named = found[0] if found else "the remote"
     raise CannotTell(f"{len(lacking)} promised objects could not be fetched from {named}: {reason}", hint=hint(source))
 
 
@@ -80,11 +80,12 @@ def _said(error: GitFailed) -> str:
 
 def hint(source: Repo) -> str:
     """What brings the objects that a partial clone lacks; a plain fetch does not."""
-    remotes = _remotes(source) or ["REMOTE"]
-    return f"the clone is partial; this brings everything: `git fetch --refetch --no-filter {shlex.quote(remotes[0])}`"
+    remote = next(iter(remotes(source)), "REMOTE")
+    return f"the clone is partial; this brings everything: `git fetch --refetch --no-filter {shlex.quote(remote)}`"
 
 
-def _remotes(source: Repo) -> list[str]:
+def remotes(source: Repo) -> list[str]:
+    """The remotes that are configured to have what the clone lacks; none where it lacks nothing."""
     asked = ("config", "-z", "--get-regexp", r"^(remote\..*\.promisor|extensions\.partialclone)$")
     entries = [entry.partition("\n") for entry in os.fsdecode(source.run(*asked, accept=(0, 1)).stdout).split("\0")]
     found = [value for key, _, value in entries if key == "extensions.partialclone"]

@@ -77,6 +77,10 @@ class Repo(msgspec.Struct, frozen=True, kw_only=True):
         """The output of a git command as text, without its last line end."""
         return self.run(*arguments, accept=accept).stdout.decode("utf-8", "surrogateescape").rstrip("\n")
 
+    def setting(self, name: str) -> str:
+        """The value of a setting in git's configuration, "" where it is not set."""
+        return self.text("config", "--get", name, accept=(0, 1))
+
     def start(self, *arguments: str, piped: bool = False) -> Started:
         """Start a git command on this repository without waiting for it."""
         return run.start(

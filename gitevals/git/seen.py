@@ -95,6 +95,11 @@ def _open(path: str) -> int:
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
+def is_directory(path: str) -> bool:
+    """Whether a directory stands at ``path`` itself, and no link to one."""
+    return identity(path) != ""
+
+
 def identity(directory: str) -> str:
     """What tells a directory from another one that took its place; "" for anything else."""
     with contextlib.suppress(OSError):

@@ -14,6 +14,7 @@ from gitevals.git import checkedout, gitmodules
 from gitevals.git.checkedout import Tracked
 from gitevals.git.repo import Repo
 from gitevals.git.sealed import Scratch, borrow, fields, make_watch, quoted, tags, write
+from gitevals.git.seen import is_directory
 
 _GITFILE_LIMIT_BYTES = 1 << 16
 # What a push or a surrounding git says about *its* repository, not about a submodule's.
@@ -91,10 +92,7 @@ def _refuse_detours(outer: Scratch, path: str) -> None:
 def _is_plain(top: str, path: str) -> bool:
     """Whether ``path`` and all above it, up to ``top``, are directories and no links."""
     parts = path.split("/")
-    with contextlib.suppress(OSError):
-        places = (os.path.join(top, *parts[: count + 1]) for count in range(len(parts)))
-        return all(stat.S_ISDIR(os.lstat(place).st_mode) for place in places)
-    return False
+    return all(is_directory(os.path.join(top, *parts[: count + 1])) for count in range(len(parts)))
 
 
 def _populated(top: Scratch, outer: Scratch, wanted: _Wanted) -> tuple[Scratch, Tracked]:

@@ -11,10 +11,11 @@ from gitevals.contracts.reading import BaseConfig, config_at
 from gitevals.contracts.stating import Source, content, stated
 from gitevals.errors import ConfigInvalid, EvalsError
 from gitevals.evidence.reading import LEDGER_PATTERNS, LOGS
-from gitevals.git import history, refs, repo, scratch
+from gitevals.git import history, promised, refs, repo, scratch
+from gitevals.git.worktrees import worktrees
 from gitevals.install import hooks
 from gitevals.install.finding import Finding, State
-from gitevals.install.probe import probe, worktrees
+from gitevals.install.probe import probe
 from gitevals.install.records import records
 from gitevals.listing import task_ids
 from gitevals.model.task import check_task_id
@@ -50,8 +51,7 @@ def _repository(session: Session) -> list[Finding]:
     if history.is_shallow(session.repo):
         text = "shallow: deliveries and audits cannot look further back than it does"
         found.append(Finding(name="repository", state=State.NOTE, text=text, repair="git fetch --unshallow"))
-    asked = ("config", "--name-only", "--get-regexp", r"^(remote\..*\.promisor|extensions\.partialclone)$")
-    if session.repo.text(*asked, accept=(0, 1)):
+    if promised.remotes(session.repo):
         text = "a partial clone: objects are fetched when they are needed, also before checks run"
         found.append(Finding(name="repository", state=State.NOTE, text=text))
     return found or [Finding(name="repository", state=State.OK, text=f"complete, {session.repo.object_format}")]
@@ -200,7 +200,7 @@ def _gate(session: Session) -> list[Finding]:
     if ref is None:
         return [Finding(name="gate", state=State.NOTE, text="nothing is guarded yet, so nothing can be tried")]
     base = bases[ref]
-    return [probe(session.repo, place, ref, base.commit, base.config.mode) for place in worktrees(session.repo)]
+    return [probe(session.repo, tree.path, ref, base.commit, base.config.mode) for tree in worktrees(session.repo)]
 
 
 def _disk(session: Session) -> list[Finding]:

@@ -54,7 +54,7 @@ def _quoted(text: str) -> str:
 
 
 def _configured(repo: Repo) -> str:
-    return repo.text("config", "--get", "core.hooksPath", accept=(0, 1))
+    return repo.setting("core.hooksPath")
 
 
 def refuse_elsewhere(repo: Repo) -> None:
@@ -115,7 +115,7 @@ def _write(path: Path, text: str) -> None:
 
 def set_trust_branch(repo: Repo, named: str = "") -> None:
     """Remember which branch's configuration is trusted, if none is yet: ``named``, the remote's HEAD, the current."""
-    if repo.text("config", "--get", "evals.trustBranch", accept=(0, 1)):
+    if repo.setting("evals.trustBranch"):
         return
     remote = repo.text("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD", accept=(0, 1, 128))
     current = repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128))

@@ -49,15 +49,14 @@ def initialise(
     ``from_yard`` names a configuration of Yard to start from; "" stands for the one in the work tree.
     """
     repo = session.repo
-    refuse_way(session)
+    _refuse_way(session)
     said = []
     branches = [_checked(session, name) for name in protect] or [_current(session)]
     if from_yard is not None:
         said += _translate(repo.worktree, branches, mode, from_yard)
     elif repo.worktree is not None:
         said.append(_configure(Path(repo.worktree, PATH), branches, mode or Mode.OBSERVE))
-    if not repo.text("config", "--get", "evals.trustBranch", accept=(0, 1)):
-        hooks.set_trust_branch(repo, next((name for name in protect if not name.endswith("/*")), ""))
+    hooks.set_trust_branch(repo, next((name for name in protect if not name.endswith("/*")), ""))
     said.append(f"trusted branch: {repo.text('config', '--get', 'evals.trustBranch')}")
     store = session.store("none")
     said.append(f"writer: {store.writer}")
@@ -66,7 +65,7 @@ def initialise(
     return said
 
 
-def refuse_way(session: Session) -> None:
+def _refuse_way(session: Session) -> None:
     """A ref that stands where ledgers need a folder is no place to begin."""
     for name in ("refs/notes/evals", "refs/evals"):
         if name in refs.values(session.repo, name):

@@ -16,12 +16,6 @@ _INSTALL = "git evals hooks install"
 _VOICE = "git-evals: "
 
 
-def worktrees(repo: Repo) -> list[str]:
-    """The directory of each work tree of ``repo``, the main one (or the bare repository) first."""
-    listed = repo.text("worktree", "list", "--porcelain", "-z").split("\0")
-    return [field.removeprefix("worktree ") for field in listed if field.startswith("worktree ")]
-
-
 def probe(repo: Repo, directory: str, ref: str, tip: str, mode: Mode) -> Finding:
     """Whether git asks the gate in the work tree at ``directory`` when the protected ``ref`` is to be deleted.
 

@@ -40,9 +40,7 @@ def records(session: Session) -> list[Finding]:
 
 
 def _own(session: Session) -> Finding:
-    named = session.inherited.get("GITEVALS_WRITER") or session.repo.text(
-        "config", "--get", "evals.writer", accept=(0, 1)
-    )
+    named = session.inherited.get("GITEVALS_WRITER") or session.repo.setting("evals.writer")
     if not named:
         text = "no writer id yet; the first record picks one"
         return Finding(name="writer", state=State.NOTE, text=text, repair="git evals init")

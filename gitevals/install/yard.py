@@ -16,7 +16,7 @@ from gitevals.model.task import check_task_id
 from gitevals.model.task import quoted as shown
 
 KEYS = ("verify_commands", "evaluations")
-EVALUATION_KEYS = ("mode", "checks", "bindings", "judge")
+EVALUATION_KEYS = ("mode", "checks", "bindings")
 CHECK_KEYS = ("command", "timeout_seconds")
 TOLD_LIMIT = 20
 
@@ -200,7 +200,7 @@ def _rest(source: Part) -> dict[str, Json]:
     evaluations = source.given().get("evaluations")
     if evaluations is None:
         return top
-    inner = _without(evaluations.value, ("mode", "checks", "bindings"))
+    inner = _without(evaluations.value, EVALUATION_KEYS)
     if inner.get("judge") in (None, {"enabled": False}):
         inner.pop("judge", None)
     checks = evaluations.given().get("checks")

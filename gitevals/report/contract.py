@@ -1,12 +1,12 @@
 """A contract, statuses and audits for people."""
 
 import shlex
-import textwrap
 
 from gitevals.audit import Audit, Verdict
 from gitevals.contracts.previewing import Preview
 from gitevals.contracts.stating import Origin
 from gitevals.model.contract import AtBase, Command, digest
+from gitevals.report.layout import wrapped
 from gitevals.report.text import line, short, words
 from gitevals.status import TaskStatus
 
@@ -25,26 +25,24 @@ def contract(found: Preview, width: int) -> list[str]:
             f", {line(frozen.freeze.created)}{reason}"
         )
     for difference in found.differences:
-        said += _wrapped("  differs  ", line(difference), width)
+        said += wrapped("  differs  ", line(difference), width)
     if found.graders_moved:
-        said += _wrapped(
+        said += wrapped(
             "  note     ", "the base's graders moved on; the frozen ones count until it is frozen again", width
         )
     for criterion in content.criteria:
         bound = ", ".join(criterion.checks) or "no check is bound"
-        said += _wrapped(f"  {criterion.id:<10} ", f"{line(criterion.description)} [{bound}]", width)
+        said += wrapped(f"  {criterion.id:<10} ", f"{line(criterion.description)} [{bound}]", width)
     for name, command in content.checks.items():
-        said += _wrapped(f"    {name:<12} ", _command(command), width)
+        said += wrapped(f"    {name:<12} ", _command(command), width)
     for label, commands in (("verify", content.verification), ("setup", content.setup)):
         for number, command in enumerate(commands, 1):
-            said += _wrapped(f"    {label}-{number:<5} ", _command(command), width)
+            said += wrapped(f"    {label}-{number:<5} ", _command(command), width)
     if content.outputs:
-        said += _wrapped("    outputs      ", line(", ".join(content.outputs)), width)
+        said += wrapped("    outputs      ", line(", ".join(content.outputs)), width)
     for entry in content.cache:
         spares = f", spares {', '.join(entry.spares)}" if entry.spares else ""
-        said += _wrapped(
-            "    cache        ", f"{line(entry.path)}, kept by {line(', '.join(entry.key))}{spares}", width
-        )
+        said += wrapped("    cache        ", f"{line(entry.path)}, kept by {line(', '.join(entry.key))}{spares}", width)
     return said
 
 
@@ -74,23 +72,18 @@ def _command(command: Command) -> str:
     return line(f"{shlex.join(command.command)} ({'; '.join(further)})")
 
 
-def _wrapped(label: str, text: str, width: int) -> list[str]:
-    indent = " " * len(label)
-    return textwrap.wrap(text, max(width, len(label) + 24), initial_indent=label, subsequent_indent=indent) or [label]
-
-
 def status(tasks: list[TaskStatus], width: int) -> list[str]:
     """One block a task: how it stands, why, and what helps."""
     said: list[str] = []
     for task in tasks:
-        said += _wrapped(f"{line(task.task)}: ", line(task.title), width)
+        said += wrapped(f"{line(task.task)}: ", line(task.title), width)
         said.append(f"  contract {short(task.contract)} {words(task.contract_state)}, mode {task.mode}")
         evidence = f"  evidence {words(task.evidence_state)}"
         if task.evaluation and task.subject:
             evidence += f": {words(task.result or '')} on {short(task.subject)}, evaluation {short(task.evaluation)}"
         said.append(evidence)
         for reason in task.reasons:
-            said += _wrapped("  - ", line(reason), width)
+            said += wrapped("  - ", line(reason), width)
         said += [f"  hint: {line(hint)}" for hint in task.hints[:1]]
     return said or ["no task is known yet"]
 
@@ -104,7 +97,7 @@ def audit(found: Audit, width: int) -> list[str]:
         if row.verdict in (Verdict.REFUSED, Verdict.UNVERIFIED):
             said.append(f"{row.verdict}: {short(row.commit)} on {short(row.old)}")
             for reason in row.reasons:
-                said += _wrapped("  - ", line(reason.message), width)
+                said += wrapped("  - ", line(reason.message), width)
     freed = [row for row in found.rows if row.verdict is Verdict.UNPROTECTED]
     if freed:
         said.append(f"unprotected: {len(freed)} movement(s) without configuration, from {short(freed[0].commit)}")

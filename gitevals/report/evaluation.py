@@ -1,7 +1,6 @@
 """An evaluation for people: on a terminal, as Markdown, and as what an agent needs for its next try."""
 
 import shlex
-import textwrap
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
@@ -10,6 +9,7 @@ import msgspec
 from gitevals.model.contract import Contract
 from gitevals.model.evaluation import CheckRun, Evaluation, Finding, Stored
 from gitevals.model.result import Result
+from gitevals.report.layout import cut, wrapped
 from gitevals.report.summary import LIMIT, MEANING, Summary, summary
 from gitevals.report.text import line, plain, short, words
 from gitevals.status import Tries
@@ -29,22 +29,22 @@ def terminal(
     found = stored.evaluation
     name = f"task {found.task}" if found.task else "project verification"
     said = [f"{line(name)}: {words(found.result)}, try {tries.number} of {tries.count} (unsigned)"]
-    said += _wrapped("  change     ", _change(found), width)
+    said += wrapped("  change     ", _change(found), width)
     if found.task:
         said.append(f"  contract   {short(found.contract)}")
     said.append(f"  evaluation {short(stored.id)} by {line(found.writer)}, {line(found.finished)}")
     if found.reason:
-        said += _wrapped("  because    ", line(found.reason), width)
+        said += wrapped("  because    ", line(found.reason), width)
     for note in found.notes:
-        said += _wrapped("  note       ", line(note), width)
+        said += wrapped("  note       ", line(note), width)
     findings = _bounded(found.findings, limit)
     for finding in findings.shown:
         label = f"  {_SIGNS[finding.result]} {finding.criterion:<10} "
-        said += _wrapped(label, _finding(finding), width, findings.lines)
+        said += wrapped(label, _finding(finding), width, findings.lines)
     said += _elided(findings, "criteria", stored)
     runs = _bounded((*found.setup, *found.verification, *found.checks), limit)
     for run in runs.shown:
-        said += _wrapped(f"    {run.id:<12} ", _run(run), width, runs.lines)
+        said += wrapped(f"    {run.id:<12} ", _run(run), width, runs.lines)
     said += _elided(runs, "commands", stored)
     return said + _summary(summary(found, contract), width)
 
@@ -81,15 +81,15 @@ def _summary(found: Summary, width: int) -> list[str]:
     counts = {Result(name): count for name, count in found.tally.items()}
     if any(counts.values()):
         listed = ", ".join(f"{count} {words(result)}" for result, count in counts.items())
-        said += _wrapped("  criteria   ", listed, width)
+        said += wrapped("  criteria   ", listed, width)
         for result, count in counts.items():
             if count and result is not Result.PASSED:
-                said += _wrapped(f"    {words(result):<12} ", MEANING[result], width)
+                said += wrapped(f"    {words(result):<12} ", MEANING[result], width)
     if found.verification is not None:
         said.append(f"  verified   {words(found.verification)}")
     for feature in found.features:
         text = f"{line(feature.name)}: {words(feature.result)} ({line(', '.join(feature.checks))})"
-        said += _wrapped(f"  {_SIGNS[feature.result]} feature    ", text, width)
+        said += wrapped(f"  {_SIGNS[feature.result]} feature    ", text, width)
     return said
 
 
@@ -113,14 +113,6 @@ def _run(run: CheckRun) -> str:
     hidden = sum(stream.redacted for stream in (run.stdout, run.stderr) if stream)
     secrets = f"; {hidden} secret(s) redacted" if hidden else ""
     return f"{words(run.result)} in {run.duration_ms / 1000:.1f} s{why}{base}{secrets}"
-
-
-def _wrapped(label: str, text: str, width: int, lines: int | None = None) -> list[str]:
-    indent, room = " " * len(label), max(width, len(label) + 24)
-    wrapped = textwrap.wrap(
-        text, room, initial_indent=label, subsequent_indent=indent, max_lines=lines, placeholder=" …"
-    )
-    return wrapped or [label]
 
 
 def feedback(stored: Stored) -> list[str]:
@@ -209,18 +201,14 @@ def _markdown_summary(found: Summary) -> list[str]:
 
 def _row(finding: Finding, room: int) -> str:
     checks = ", ".join(f"`{_cell(name)}`" for name in finding.checks)
-    why = f" ({_cell(_clipped(finding.reason, room))})" if finding.reason else ""
-    told = _cell(_clipped(finding.description, room))
+    why = f" ({_cell(cut(finding.reason, room))})" if finding.reason else ""
+    told = _cell(cut(finding.description, room))
     return f"| {_cell(finding.criterion)} | {words(finding.result)}{why} | {checks} | {told} |"
-
-
-def _clipped(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: room - 1] + "…"
 
 
 def _check_row(run: CheckRun, contract: Contract | None, room: int) -> str:
     command = _command(run.id, contract, room)
-    why = f" ({_cell(_clipped(run.reason, room))})" if run.reason else ""
+    why = f" ({_cell(cut(run.reason, room))})" if run.reason else ""
     why += f", at base {words(run.at_base.result)}" if run.at_base else ""
     time = "" if run.result is Result.NOT_RUN else f"{run.duration_ms / 1000:.1f} s"
     return f"| `{_cell(run.id)}` | {words(run.result)}{why} | {time} | {command} |"
@@ -232,7 +220,7 @@ def _command(name: str, contract: Contract | None, room: int) -> str:
     numbered = {f"verify-{n}": command for n, command in enumerate(contract.verification, 1)}
     numbered |= {f"setup-{n}": command for n, command in enumerate(contract.setup, 1)}
     found = contract.checks.get(name) or numbered.get(name)
-    return f"`{_cell(_clipped(shlex.join(found.command), room)).replace('`', '')}`" if found else ""
+    return f"`{_cell(cut(shlex.join(found.command), room)).replace('`', '')}`" if found else ""
 
 
 def _cell(text: str) -> str:

@@ -7,6 +7,7 @@ from gitevals.install.finding import Finding
 from gitevals.journal import Entry
 from gitevals.listing import Listed
 from gitevals.model.evaluation import Evaluation, Freeze, Reopen
+from gitevals.report.layout import cut
 from gitevals.report.text import line, short, words
 
 _TITLE_LEAST = 8
@@ -44,20 +45,16 @@ def _cells(row: Listed) -> tuple[str, ...]:
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], room: int) -> str:
-    fitted = [_cut(cell, room) if column == 1 else cell for column, cell in enumerate(cells)]
+    fitted = [cut(cell, room) if column == 1 else cell for column, cell in enumerate(cells)]
     limits = [min(length, room) if column == 1 else length for column, length in enumerate(widths)]
     return "  ".join(cell.ljust(limit) for cell, limit in zip(fitted, limits, strict=True)).rstrip()
 
 
 def _block(cells: Sequence[str], width: int) -> list[str]:
     task, title, contract, evidence, fresh, tries, episode = cells
-    said = [f"{task}  {_cut(title, width - len(task) - 2)}".rstrip() if width - len(task) > _TITLE_LEAST else task]
+    said = [f"{task}  {cut(title, width - len(task) - 2)}".rstrip() if width - len(task) > _TITLE_LEAST else task]
     state = f"contract {contract}, evidence {evidence}{', stale' if fresh == 'stale' else ''}, tries {tries}, {episode}"
     return said + _wrapped("  ", state, width)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"
 
 
 def event(entry: Entry, width: int) -> list[str]:

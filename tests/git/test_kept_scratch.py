@@ -143,6 +143,26 @@ def test_what_is_no_scratch_of_ours_in_the_place_for_them_is_not_listed(here: Re
         assert left_behind(here, str(place)) == (), forge
 
 
+def test_what_is_deeper_than_any_stack_is_measured_and_removed(here: Repo) -> None:
+    with scratch(here, keep=lambda: True) as kept:
+        make_deep(Path(kept.worktree))
+    (left,) = left_behind(here, None)
+    assert left.size_bytes > 0
+    remove(left.path)
+    assert not Path(kept.root).exists()
+
+
+def make_deep(directory: Path) -> None:
+    """Directories in one another, more than calls may be."""
+    at = os.open(directory, os.O_RDONLY)
+    for _ in range(1100):
+        os.mkdir("d", dir_fd=at)
+        inner = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+
+
 def test_without_locks_the_process_and_its_start_decide(here: Repo) -> None:
     with scratch(here, keep=lambda: True) as made:
         pass

@@ -20,6 +20,7 @@ from gitevals import __version__
 from gitevals.evaluate.plan import Plan
 from gitevals.git.kept import delete
 from gitevals.git.scratch import Scratch, quoted
+from gitevals.git.seen import is_directory
 from gitevals.model.contract import Cached, canonical
 
 ENTRIES_LIMIT = 4  # of one path; the one that was used longest ago goes first
@@ -37,9 +38,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     fault: str = ""
 
 
-def entries(store: str, scratch: Scratch, wanted: Plan) -> tuple[Entry, ...]:
-    """Where the folder ``store`` keeps what set-up is about to make in the fresh checkout."""
-    return tuple(_entry(store, scratch, wanted, cached) for cached in wanted.cache)
+def entries(folder: str, scratch: Scratch, wanted: Plan) -> tuple[Entry, ...]:
+    """Where ``folder`` keeps what set-up is about to make in the fresh checkout."""
+    return tuple(_entry(folder, scratch, wanted, cached) for cached in wanted.cache)
 
 
 def restore(scratch: Scratch, cached: Sequence[Entry]) -> tuple[str, ...]:
@@ -57,7 +58,7 @@ def keep(scratch: Scratch, cached: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _entry(store: str, scratch: Scratch, wanted: Plan, cached: Cached) -> Entry:
+def _entry(folder: str, scratch: Scratch, wanted: Plan, cached: Cached) -> Entry:
     if os.path.lexists(os.path.join(scratch.worktree, cached.path)):
         return Entry(path=cached.path, fault="the commit has something of its own there")
     hasher = hashlib.sha256(canonical([__version__, cached, wanted.setup, platform.platform(), platform.machine()]))
@@ -67,7 +68,7 @@ def _entry(store: str, scratch: Scratch, wanted: Plan, cached: Cached) -> Entry:
             return Entry(path=cached.path, fault=f"its key file {quoted(name)} is absent or no plain file")
         hasher.update(digest)
     family = hashlib.sha256(cached.path.encode()).hexdigest()[:16]
-    return Entry(path=cached.path, kept=os.path.join(store, family, hasher.hexdigest()))
+    return Entry(path=cached.path, kept=os.path.join(folder, family, hasher.hexdigest()))
 
 
 def _digest(scratch: Scratch, name: str) -> bytes | None:
@@ -84,13 +85,13 @@ def _digest(scratch: Scratch, name: str) -> bytes | None:
 
 
 def _is_restored(scratch: Scratch, entry: Entry) -> bool:
-    if not entry.kept or not _is_directory(entry.kept) or not _is_reached(scratch, entry.path):
+    if not entry.kept or not is_directory(entry.kept) or not _is_reached(scratch, entry.path):
         return False
     target = os.path.join(scratch.worktree, entry.path)
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copytree(entry.kept, target, symlinks=True)
-    except (OSError, shutil.Error):  # a store that cannot be read is a miss
+    except (OSError, shutil.Error):  # a cache that cannot be read is a miss
         delete(target)
         return False
     with contextlib.suppress(OSError):
@@ -99,19 +100,21 @@ def _is_restored(scratch: Scratch, entry: Entry) -> bool:
 
 
 def _unkept(scratch: Scratch, entry: Entry) -> str:
-    """Why what set-up made is not in the store afterwards; "" if it is."""
+    """Why what set-up made is not kept afterwards; "" if it is."""
     if os.path.lexists(entry.kept):
-        return "" if _is_directory(entry.kept) else f"{quoted(entry.kept)} is no directory"
+        return "" if is_directory(entry.kept) else f"{quoted(entry.kept)} is no directory"
     made = os.path.join(scratch.worktree, entry.path)
-    if not _is_reached(scratch, entry.path) or not _is_directory(made):
+    if not _is_reached(scratch, entry.path) or not is_directory(made):
         return "set-up made no directory there"
     try:
         named = _names_its_place(made, os.fsencode(scratch.root))
         if named:
             return f"{quoted(named)} names the directory it was made in"
         _keep(made, entry.kept)
+    except RecursionError:
+        return "it is too deep"
     except (OSError, shutil.Error) as error:
-        return "" if _is_directory(entry.kept) else _said(error)
+        return "" if is_directory(entry.kept) else _said(error)
     return ""
 
 
@@ -128,13 +131,9 @@ def _is_reached(scratch: Scratch, path: str) -> bool:
     here = scratch.worktree
     for part in path.split("/")[:-1]:
         here = os.path.join(here, part)
-        if os.path.lexists(here) and not _is_directory(here):
+        if os.path.lexists(here) and not is_directory(here):
             return False
     return True
-
-
-def _is_directory(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _keep(made: str, kept: str) -> None:
