@@ -202,17 +202,32 @@ def _move(repo: Repo, wish: Wish, made: str, worktree: Repo | None) -> None:
         return
     if refs.values(repo, wish.target.ref).get(wish.target.ref) != wish.target.tip:
         raise _moved(wish)
-    done = git.run(
-        ["merge", "--ff-only", "--no-squash", "--commit", "--no-stat", made],
-        env=worktree.env,
-        cwd=worktree.worktree,
-        accept=range(256),
-    )
+    try:
+        done = git.run(
+            ["merge", "--ff-only", "--no-squash", "--commit", "--no-stat", made],
+            env=worktree.env,
+            cwd=worktree.worktree,
+            accept=range(256),
+        )
+    except KeyboardInterrupt:
+        _bring_back(repo, wish, made, worktree)
+        raise
     if done.status != 0 or refs.values(repo, wish.target.ref).get(wish.target.ref) != made:
+        _bring_back(repo, wish, made, worktree)
         raise Refused(
             f"git did not move {wish.target.ref}: {done.stderr.strip() or done.stdout.decode().strip()}",
             hint="the work tree and the branch are as they were",
         )
+
+
+def _bring_back(repo: Repo, wish: Wish, made: str, worktree: Repo) -> None:
+    """Take out of the work tree what git put there before it was kept from moving the branch; other work stays.
+
+    Where git had not begun there is nothing to take out, and git then changes nothing.
+    """
+    if refs.values(repo, wish.target.ref).get(wish.target.ref) == wish.target.tip:
+        back = ["read-tree", "-m", "-u", made, wish.target.tip]
+        git.run(back, env=worktree.env, cwd=worktree.worktree, accept=range(256))
 
 
 def _moved(wish: Wish) -> Refused:

@@ -109,6 +109,19 @@ def test_a_target_that_another_work_tree_has_is_brought_along_there(a_guarded_pr
     assert not (a_guarded_project.path / "ok-42").exists()
 
 
+def test_a_hook_that_refuses_at_last_leaves_the_work_tree_as_it_was(a_project: Place) -> None:
+    with_task_branch(a_project)
+    refuses = '#!/bin/sh\n[ "$1" != prepared ] || ! grep -q refs/heads/main\n'
+    a_project.write(".git/hooks/reference-transaction", refuses).chmod(0o755)
+    a_project.write("staged", "mine\n")
+    a_project.git("add", "staged")
+    a_project.write("README", "edited\n")
+    before = (a_project.git("rev-parse", "main"), a_project.git("status", "--porcelain"))
+    answer = evals(a_project, "merge", "task/42")
+    assert (answer.code, "as they were" in answer.err) == (1, True), answer
+    assert (a_project.git("rev-parse", "main"), a_project.git("status", "--porcelain")) == before
+
+
 def test_a_clash_with_uncommitted_work_is_refused_before_any_check_runs(a_guarded_project: Place) -> None:
     with_task_branch(a_guarded_project)
     a_guarded_project.write("ok-42", "mine, not committed\n")

@@ -146,10 +146,13 @@ def test_what_is_no_scratch_of_ours_in_the_place_for_them_is_not_listed(here: Re
 def test_what_is_deeper_than_any_stack_is_measured_and_removed(here: Repo) -> None:
     with scratch(here, keep=lambda: True) as kept:
         make_deep(Path(kept.worktree))
-    (left,) = left_behind(here, None)
-    assert left.size_bytes > 0
-    remove(left.path)
-    assert not Path(kept.root).exists()
+    try:
+        (left,) = left_behind(here, None)
+        assert left.size_bytes > 0
+        remove(left.path)
+        assert not Path(kept.root).exists()
+    finally:  # pytest cannot remove it either
+        subprocess.run(["rm", "-rf", kept.root], check=True)
 
 
 def make_deep(directory: Path) -> None:
