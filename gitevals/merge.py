@@ -203,7 +203,7 @@ def _move(repo: Repo, wish: Wish, made: str, worktree: Repo | None) -> None:
     if refs.values(repo, wish.target.ref).get(wish.target.ref) != wish.target.tip:
         raise _moved(wish)
     try:
-        done = git.run(
+        done = git.run_to_its_end(
             ["merge", "--ff-only", "--no-squash", "--commit", "--no-stat", made],
             env=worktree.env,
             cwd=worktree.worktree,
@@ -227,7 +227,7 @@ def _bring_back(repo: Repo, wish: Wish, made: str, worktree: Repo) -> None:
     """
     if refs.values(repo, wish.target.ref).get(wish.target.ref) == wish.target.tip:
         back = ["read-tree", "-m", "-u", made, wish.target.tip]
-        git.run(back, env=worktree.env, cwd=worktree.worktree, accept=range(256))
+        git.run_to_its_end(back, env=worktree.env, cwd=worktree.worktree, accept=range(256))
 
 
 def _moved(wish: Wish) -> Refused:

@@ -320,3 +320,12 @@ def test_an_ignored_environment_without_links_serves_and_dropped_entries_are_tol
     code, found = run(place, "42")
     assert (code, found["notes"]) == (0, [f"left out of PATH: {place.path / 'tools'}"]), found
     assert "left out of PATH" in evals(place, "report", "42").out
+
+
+def test_what_the_repository_is_set_to_is_told_if_it_changed_meanwhile(a_project: Place) -> None:
+    reach = "repo=$(cat .git/objects/info/alternates | head -1); repo=${repo%/objects}"
+    configure(a_project, {"this": shell(f'{reach}; git --git-dir="$repo" config evals.trustBranch other')})
+    with_task_branch(a_project)
+    code, found = run(a_project, "42")
+    assert (code, found["result"]) == (0, "passed")
+    assert any(note.startswith("changed meanwhile in ") and note.endswith(": config") for note in found["notes"])

@@ -18,7 +18,7 @@ from gitevals.evaluate.plan import Plan, Ran, nothing_ran, plan
 from gitevals.evaluate.reuse import reused
 from gitevals.evaluate.slots import Places
 from gitevals.evidence import writing
-from gitevals.git import history, refs
+from gitevals.git import history
 from gitevals.git import scratch as scratches
 from gitevals.integrate import Candidate
 from gitevals.model.contract import Command, Mode
@@ -182,9 +182,9 @@ def _run_in(request: _Request, place: scratches.Scratch, candidate: Candidate, w
         base=candidate.base, base_tree=candidate.base_tree,
     )  # fmt: skip
     changed = history.changed_paths(place.repo, candidate.base, candidate.commit or candidate.base)
-    before = refs.values(session.repo, "refs/")
+    before = moved.state(session.repo)
     ran = carry_out(bench, wanted, places)
-    after = refs.values(session.repo, "refs/")
+    after = moved.state(session.repo)
     found = moved.judged(session.repo, request.store.writer, before, after, manner.refuses)
     graded = tuple(dict.fromkeys(path for entry in request.examined for path in entry.contract.graded))
     notes = (*steering.notes(changed, graded), *ran.notes, *dropped, *found.notes)

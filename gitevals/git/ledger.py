@@ -87,7 +87,15 @@ def _move(
             _remember(repo, new_tip)
             return new_tip
         _pause(count)
-    raise LedgerBusy(f"others kept moving {ref} while it was to be written", hint="run the command again")
+    raise _busy(repo, ref)
+
+
+def _busy(repo: Repo, ref: str) -> LedgerBusy:
+    lock = os.path.join(repo.common_dir, f"{ref}.lock")
+    if os.path.lexists(lock):
+        hint = "a git that was killed leaves such a file: delete it if none is at work"
+        return LedgerBusy(f"{ref} is locked by {lock}", hint=hint)
+    return LedgerBusy(f"others kept moving {ref} while it was to be written", hint="run the command again")
 
 
 def written(repo: Repo) -> frozenset[str]:

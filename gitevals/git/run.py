@@ -1,7 +1,9 @@
 """Start git and wait for it: the only door to ``subprocess`` for git commands."""
 
+import contextlib
+import signal
 import subprocess
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from gitevals.errors import GitFailed
 
@@ -28,14 +30,58 @@ def run(
     accept: Container[int] = (0,),
 ) -> Completed:
     """Run ``git <arguments>``; a status outside ``accept`` raises `GitFailed` with git's last line."""
+    return _ended(arguments, env, cwd, stdin, accept, process_group=None)
+
+
+def run_to_its_end(
+    arguments: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: str | None = None,
+    stdin: bytes = b"",
+    accept: Container[int] = (0,),
+) -> Completed:
+    """As `run`, for what must not be cut in two: Ctrl-C does not reach git, and is heard once git has ended."""
+    with _uninterrupted():
+        return _ended(arguments, env, cwd, stdin, accept, process_group=0)
+
+
+def _ended(
+    arguments: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | None,
+    stdin: bytes,
+    accept: Container[int],
+    *,
+    process_group: int | None,
+) -> Completed:
     try:
-        done = subprocess.run(["git", *arguments], input=stdin, capture_output=True, env=env, cwd=cwd, check=False)
+        done = subprocess.run(
+            ["git", *arguments], input=stdin, capture_output=True, env=env, cwd=cwd, check=False,
+            process_group=process_group,
+        )  # fmt: skip
     except FileNotFoundError as error:
         raise GitFailed("git is not installed or not on PATH", status=127, hint="install git 2.38 or newer") from error
     stderr = done.stderr.decode("utf-8", "replace")
     if done.returncode not in accept:
         raise failed(arguments, done.returncode, stderr)
     return Completed(done.returncode, done.stdout, stderr)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    caught: list[int] = []
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, _: caught.append(number))
+    except ValueError:  # only the main thread is ever interrupted
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if caught:
+            raise KeyboardInterrupt
 
 
 def start(arguments: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, piped: bool = False) -> Started:

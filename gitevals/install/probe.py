@@ -1,10 +1,6 @@
 """Proof that the gate stands: git itself is made to ask it about a movement that is never carried out."""
 
-import contextlib
 import os
-import signal
-from collections.abc import Iterator
-from types import FrameType
 
 from gitevals.errors import EvalsError
 from gitevals.git import run
@@ -27,8 +23,10 @@ def probe(repo: Repo, directory: str, ref: str, tip: str, mode: Mode) -> Finding
         return Finding(name="gate", state=State.NOTE, text=text, repair="git worktree prune")
     asked = f"start\ndelete {ref} {tip}\nprepare\nabort\n".encode("utf-8", "surrogateescape")
     try:
-        with _uninterrupted():
-            done = run.run(["update-ref", "--stdin"], env=repo.env, cwd=directory, stdin=asked, accept=range(256))
+        # Killed in the middle, git would leave the ref locked.
+        done = run.run_to_its_end(
+            ["update-ref", "--stdin"], env=repo.env, cwd=directory, stdin=asked, accept=range(256)
+        )
     except EvalsError as error:
         return Finding(name="gate", state=State.PROBLEM, text=f"{directory} cannot be probed: {error.message}")
     return _judged(directory, ref, mode, done)
@@ -51,24 +49,3 @@ def _judged(directory: str, ref: str, mode: Mode, done: run.Completed) -> Findin
         return Finding(name="gate", state=State.PROBLEM, text=text, repair=_INSTALL)
     answer = "refused" if done.status else f"allowed with a note, as mode {mode} has it"
     return Finding(name="gate", state=State.OK, text=f"{directory}: a deletion of {ref} was tried and {answer}")
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Keep Ctrl-C until git has ended: killed in the middle it would leave the ref locked."""
-    caught: list[int] = []
-
-    def note(number: int, _: FrameType | None) -> None:
-        caught.append(number)
-
-    try:
-        before = signal.signal(signal.SIGINT, note)
-    except ValueError:  # only the main thread is ever interrupted
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if caught:
-            raise KeyboardInterrupt

@@ -178,6 +178,22 @@ def test_foreign_processes_racing_for_the_ref_lose_us_nothing(a_repo: Place, usi
     assert a_repo.git("rev-list", "--merges", REF) == ""
 
 
+def test_a_lock_that_a_killed_git_left_is_named(a_repo: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "TRIES", 2)
+    repo = repo_of(a_repo)
+    with opened(repo) as objects:
+        append(repo, objects, "aa1")
+        lock = a_repo.path / ".git" / f"{REF}.lock"
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        lock.touch()
+        with pytest.raises(LedgerBusy, match="is locked by") as caught:
+            append(repo, objects, "aa2")
+        assert str(lock) in caught.value.message
+        assert "delete it" in caught.value.hint
+        lock.unlink()
+        append(repo, objects, "aa2")
+
+
 def test_a_race_that_is_never_won_ends(a_repo: Place) -> None:
     repo = repo_of(a_repo)
     calls: list[str | None] = []
