@@ -16,7 +16,11 @@ from typing import Any
 import pytest
 
 from gitevals.cli import output
-from gitevals.evaluate.checks import Happening
+from gitevals.errors import CannotTell
+from gitevals.evaluate import slots
+from gitevals.evaluate.checks import Bench, Done, Happening
+from gitevals.evaluate.plan import Plan
+from gitevals.model.contract import Command
 from gitevals.model.evaluation import CheckRun
 from gitevals.model.result import Result
 from tests.conftest import Place, evals, with_task_branch
@@ -137,10 +141,17 @@ def waiting_for_each_other(place: Place) -> tuple[str, str]:
     return f"read line <'{ready}'", f"echo x >'{ready}'; sleep 30; echo x >'{place.path.parent}/waited-for'"
 
 
-def test_a_fault_in_one_slot_ends_the_others_and_is_told_once(place: Place) -> None:
+def test_a_fault_in_one_slot_ends_the_others_and_is_told_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = slots.check
+
+    def without_room(bench: Bench, slot: slots.Slot, wanted: Plan, name: str, command: Command) -> Done:
+        if name == "c-later":
+            raise CannotTell("there is no room", hint="make some")
+        return checked(bench, slot, wanted, name, command)
+
+    monkeypatch.setattr(slots, "check", without_room)
     first, slow = waiting_for_each_other(place)
-    obstacle = shell(f'{first}; rm -rf "$TMPDIR"; echo x >"$TMPDIR"')
-    configure(place, {"a-plants": obstacle, "b-waits": shell(slow), "c-later": shell("true")})
+    configure(place, {"a-first": shell(first), "b-waits": shell(slow), "c-later": shell("true")})
     with_task_branch(place)
     before = state_of(place)
     answer = evals(place, "run", "42", "--jobs", "2")
