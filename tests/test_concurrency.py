@@ -55,7 +55,8 @@ def evaluations_on(place: Place, name: str) -> list[Stored]:
         return found
 
 
-@pytest.mark.parametrize("using", ["libgit2", pytest.param("plumbing", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("using", ["libgit2", "plumbing"])
 def test_forty_processes_that_are_one_writer_lose_no_record_of_one_tree(a_repo: Place, using: Implementation) -> None:
     base, head = a_repo.git("rev-parse", "HEAD"), a_repo.commit({"change": "1\n"})
     tree = a_repo.git("rev-parse", "HEAD^{tree}")

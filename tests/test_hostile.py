@@ -286,7 +286,13 @@ def test_a_branchs_own_merge_options_change_nothing_of_a_merge(a_guarded_project
     assert a_guarded_project.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("name", ["line\nend", "co:lon", 'quo"te', "it's", "sp ace", "n\u2028l"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "line\nend",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("co:lon", 'quo"te', "it's", "sp ace", "n\u2028l")),
+    ],
+)
 def test_a_repository_may_be_called_anything(name: str, a_project: Place, tmp_path: Path) -> None:
     place = Place(tmp_path / name)
     a_project.path.rename(place.path)

@@ -65,11 +65,12 @@ def _printed(name: str, text: str) -> list[str]:
     return re.findall(rf"^\s*{name}: (.*)$", text, re.MULTILINE)
 
 
-# In a linked work tree, a few ways stand for all that are tried beside them in the slow group.
-LINKED = ("merge", "merge --ff-only", "merge --squash", "cherry-pick", "reset --hard", "commit")
+# In a linked work tree, a few ways stand for all that are tried beside them in the slow group; so do some elsewhere.
+LINKED = ("merge", "merge --squash", "reset --hard", "commit")
+ALIKE = ("merge fast-forward", "merge --squash apart", "rebase --apply", "checkout -B", "merge --no-commit")
 ROWS = [
     pytest.param(*way, linked, id=f"{way[0]}-{'linked' if linked else 'main'}",
-                 marks=[pytest.mark.slow] if linked and way[0] not in LINKED else [])
+                 marks=[pytest.mark.slow] if way[0] in ALIKE or (linked and way[0] not in LINKED) else [])
     for way in WAYS for linked in (False, True)
 ]  # fmt: skip
 
