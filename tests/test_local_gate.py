@@ -67,7 +67,10 @@ def _printed(name: str, text: str) -> list[str]:
 
 # In a linked work tree, a few ways stand for all that are tried beside them in the slow group; so do some elsewhere.
 LINKED = ("merge", "merge --squash", "reset --hard", "commit")
-ALIKE = ("merge fast-forward", "merge --squash apart", "rebase --apply", "checkout -B", "merge --no-commit")
+ALIKE = (
+    "merge fast-forward", "merge --squash apart", "merge --no-commit", "rebase --apply", "branch -f", "checkout -B",
+    "fetch into it",
+)  # fmt: skip
 ROWS = [
     pytest.param(*way, linked, id=f"{way[0]}-{'linked' if linked else 'main'}",
                  marks=[pytest.mark.slow] if way[0] in ALIKE or (linked and way[0] not in LINKED) else [])

@@ -710,7 +710,9 @@ def _wait_for(pids: Path, process: "subprocess.Popen[bytes]") -> None:
     assert process.poll() is None, process.communicate()
 
 
-@pytest.mark.parametrize(("options", "script"), [((), TIMES_UP), (("--quiet",), "sleep 600")])
+@pytest.mark.parametrize(
+    ("options", "script"), [pytest.param((), TIMES_UP, marks=pytest.mark.slow), (("--quiet",), "sleep 600")]
+)
 def test_ctrl_c_ends_everything_and_names_the_scratch_it_leaves(
     options: Sequence[str], script: str, a_project: Place, pids: Path
 ) -> None:

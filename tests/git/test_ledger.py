@@ -110,7 +110,8 @@ def test_an_edit_that_changes_nothing_writes_nothing(a_repo: Place, using: Imple
         assert append(repo, objects, "aa1") == tip
 
 
-@pytest.mark.parametrize("using", ["libgit2", pytest.param("plumbing", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("using", ["libgit2", "plumbing"])
 def test_forty_processes_at_once_lose_nothing(a_repo: Place, using: Implementation) -> None:
     gate_out, gate_in = os.pipe()
     command = [sys.executable, "-S", "-c", WRITER, using]
