@@ -14,6 +14,11 @@ import pytest
 DATE = "2030-01-02T03:04:05Z"
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are processors: much of a test's time is waiting for other programs."""
+    return max(1, (os.cpu_count() or 1) * 3 // 2)
+
+
 class Place:
     """A repository's work tree and git commands in it."""
 
