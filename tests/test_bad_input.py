@@ -301,6 +301,7 @@ HOSTILE_LINES = [
 ]
 
 
+@pytest.mark.slow
 def test_hostile_lines_are_reported_and_skipped_and_hide_nothing(a_project: Place) -> None:
     head = with_task_branch(a_project)
     answer = evals(a_project, "run", "42", "--json")

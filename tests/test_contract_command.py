@@ -104,6 +104,7 @@ def exchange(one: Place, other: Place) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_two_who_freeze_the_same_agree_and_two_who_do_not_are_in_conflict_until_one_freezes_again(
     a_guarded_project: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,7 @@ def test_what_is_no_plain_grader_is_refused_and_nothing_is_written(a_graded_proj
     assert place.git("for-each-ref") == before
 
 
+@pytest.mark.slow
 def test_the_gate_takes_evidence_of_frozen_graders_and_says_which_ones_a_movement_changes(
     a_graded_project: Place,
 ) -> None:

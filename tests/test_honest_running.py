@@ -154,6 +154,7 @@ OWN: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_our_own_ledger_grows_by_our_own_hand_alone(place: Place) -> None:
     configure(place, {"this": shell(f"{USERS} && test ! -e ../do || sh ../do")})
     with_task_branch(place)

@@ -68,6 +68,7 @@ def test_a_push_of_what_was_typed_with_blanks_is_judged(source: str, a_guarded_p
     _refused(a_guarded_project, "push", "--no-follow-tags", "origin", f"{source}:main", saying="git evals run")
 
 
+@pytest.mark.slow
 def test_what_is_to_be_said_of_a_step_is_said_of_the_whole_path(a_guarded_project: Place) -> None:
     config = (a_guarded_project.path / ".gitevals.yaml").read_text()
     a_guarded_project.git("switch", "-q", "-c", "steps")
@@ -317,7 +318,9 @@ def test_a_merge_names_the_tasks_that_the_gate_would(a_guarded_project: Place) -
     assert "no task is named" in evals(a_guarded_project, "merge", "work", "--into", "main").out
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">/dev/full", "2>/dev/full"])
+@pytest.mark.parametrize(
+    "closed", ["2>&-", *(pytest.param(way, marks=pytest.mark.slow) for way in (">&-", ">/dev/full", "2>/dev/full"))]
+)
 def test_a_stream_that_nobody_reads_ends_no_command_in_a_traceback(closed: str, a_project: Place) -> None:
     import sys
 
@@ -378,6 +381,7 @@ def test_no_configuration_from_outside_names_the_authority(a_guarded_project: Pl
     _refused(a_guarded_project, "merge", "--ff-only", "evil")
 
 
+@pytest.mark.slow
 def test_many_deliveries_of_the_same_file_are_searched_at_once(a_guarded_project: Place, tmp_path: Path) -> None:
     a_guarded_project.git("config", "core.hooksPath", "/dev/null")
     for number in range(30):

@@ -51,6 +51,7 @@ def assert_refused(place: Place, code: str, said: str) -> None:
     place.git("reset", "-q", "--merge")
 
 
+@pytest.mark.slow
 def test_a_flaky_pass_is_refused_until_the_change_is_another(a_project: Place) -> None:
     place = limited(a_project, "flaky: refuse")
     assert tried(place, "failed", "passed") == [1, 0]
@@ -104,6 +105,7 @@ def ids(place: Place) -> list[str]:
     return sorted(entry["id"] for entry in json.loads(evals(place, "show", "task/42", "--json").out))
 
 
+@pytest.mark.slow
 def test_old_evidence_is_expired_and_run_again(a_project: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place = limited(a_project, "max_age: 30d")
     base = place.git("rev-parse", "main")

@@ -215,6 +215,7 @@ def _following(place: Place, *options: str) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_following_goes_on_until_it_is_interrupted(here: Session, a_project: Place) -> None:
     first = wrote(here, "one", told(EARLY))
     with _following(a_project, "--json") as started:

@@ -173,6 +173,7 @@ def test_an_operation_in_progress_is_refused_before_any_check_runs(a_guarded_pro
     assert _checks_run(answer) == 0
 
 
+@pytest.mark.slow
 def test_the_users_message_hook_and_signing_are_honoured(a_guarded_project: Place) -> None:
     with_task_branch(a_guarded_project)
     hook = a_guarded_project.path / ".git" / "hooks" / "commit-msg"
@@ -200,7 +201,7 @@ def test_evidence_that_is_there_is_not_made_again(a_guarded_project: Place) -> N
     assert _checks_run(answer) == 0
 
 
-@pytest.mark.parametrize("mode", ["observe", "off"])
+@pytest.mark.parametrize("mode", ["observe", pytest.param("off", marks=pytest.mark.slow)])
 def test_lenient_modes_merge_what_fails_its_criteria_but_not_what_fails_verification(a_guarded_project: Place) -> None:
     a_guarded_project.git("switch", "-q", "-c", "task/42")
     a_guarded_project.commit({"useless": "1\n"})

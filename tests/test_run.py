@@ -734,6 +734,7 @@ def test_ctrl_c_ends_everything_and_names_the_scratch_it_leaves(
     assert state_of(a_project) == before
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_nothing_running_and_the_next_one_is_not_disturbed(a_project: Place, pids: Path) -> None:
     switch = pids.parent / "passes"
     configure(a_project, {"this": shell(f"test -e '{switch}' || exec sleep 600")})

@@ -98,6 +98,7 @@ def test_a_pattern_with_the_task_in_the_middle_finds_each_once(a_project: Place)
     assert {name: row["title"] for name, row in rows(a_project).items()} == {"7": "Task 7", "8": "Task 8"}
 
 
+@pytest.mark.slow
 def test_the_evidence_state_is_that_of_status_whatever_moved(a_project: Place) -> None:
     commit = with_task_branch(a_project)
     git = a_project.git

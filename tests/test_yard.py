@@ -116,7 +116,10 @@ def test_a_yard_project_is_examined_by_its_own_configuration(a_shop: Place, seal
 
 @pytest.mark.parametrize(
     ("heading", "asked", "enters"),
-    [("Criterios de aceptación", [], True), ("Acceptance Criteria", ["--mode", "enforce"], False)],
+    [
+        ("Criterios de aceptación", [], True),
+        pytest.param("Acceptance Criteria", ["--mode", "enforce"], False, marks=pytest.mark.slow),
+    ],
 )
 def test_what_breaks_a_criterion_enters_where_yard_observes_and_not_where_it_enforces(
     asked: list[str], enters: bool, a_shop: Place
@@ -189,6 +192,7 @@ BAD: dict[str, tuple[object, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_cannot_be_translated_is_told_with_its_place_and_nothing_is_written(a_repo: Place) -> None:
     file, before = a_repo.write(PLACE, ""), everything(a_repo)
     for case, (given, said) in BAD.items():
