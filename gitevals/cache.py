@@ -33,6 +33,11 @@ def replace(place: str, name: str, content: bytes) -> None:
     """Put a file in ``place`` in one step, so that a reader sees the old content or the new one."""
     os.makedirs(place, exist_ok=True)
     temporary = os.path.join(place, f".{name}.{os.getpid()}")
-    with open(temporary, "wb") as file:
-        file.write(content)
-    os.replace(temporary, os.path.join(place, name))
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+        os.replace(temporary, os.path.join(place, name))
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise OSError(error.errno, error.strerror, os.path.join(place, name)) from error

@@ -17,6 +17,8 @@ WRITTEN = "written"
 WRITTEN_LIMIT_BYTES = 1 << 16
 TRIES = 50
 LONGEST_PAUSE_SECONDS = 0.05
+TURN_SECONDS = 60
+TURN_POLL_SECONDS = 0.02
 
 Edit = Callable[[str | None], str | None]
 KnowingEdit = Callable[[str | None, Mapping[str, str]], str | None]
@@ -28,19 +30,51 @@ def message(ref: str, repository: str) -> str:
 
 
 @contextlib.contextmanager
-def locked(repo: Repo) -> Iterator[None]:
-    """This clone's turn to write ledgers, waited for; the kernel ends it with the process. Not to be nested."""
+def locked(repo: Repo) -> Iterator[int]:
+    """This clone's turn to write ledgers, waited for; the kernel ends it with the process. Not to be nested.
+
+    What is given is the open lock: a program that inherits it keeps the turn for as long as it runs, should we be
+    killed; when we leave, the turn ends whoever has inherited it.
+    """
     directory = os.path.join(repo.common_dir, "git-evals")
+    path = os.path.join(directory, "lock")
     try:
         os.makedirs(directory, exist_ok=True)
-        lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT, 0o666)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise CannotTell(f"cannot lock the ledgers in {directory!r}: {error.strerror}") from error
+        raise _no_lock(directory, error) from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        _take_turn(lock, path)
+        try:
+            yield lock
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)
     finally:
         os.close(lock)
+
+
+def _take_turn(lock: int, path: str) -> None:
+    until = time.monotonic() + TURN_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise LedgerBusy(
+                    f"another git-evals has been writing for {TURN_SECONDS} seconds", hint=f"look which: `fuser {path}`"
+                ) from None
+            time.sleep(_random(TURN_POLL_SECONDS))
+        except OSError as error:
+            raise _no_lock(os.path.dirname(path), error) from error
+        else:
+            return
+
+
+def _no_lock(directory: str, error: OSError) -> CannotTell:
+    return CannotTell(
+        f"cannot lock the ledgers in {directory!r}: {error.strerror}",
+        hint="records are written in this repository: look at its permissions and the space there",
+    )
 
 
 def advance(repo: Repo, objects: Objects, ref: str, *, repository: str, edit: Edit) -> str:
@@ -57,14 +91,16 @@ def advance_knowing(
 ) -> str:
     """Like `advance`; ``edit`` also gets the values of the refs that match ``others``, read together with the tip."""
     text = message(ref, repository)
-    with locked(repo):
-        return _move(repo, objects, ref, others, edit, lambda tree, tip: _commit(tree, tip, text))
+    with locked(repo) as turn:
+        return _move(repo, objects, ref, others, edit, lambda tree, tip: _commit(tree, tip, text), turn)
 
 
 def replace(repo: Repo, objects: Objects, ref: str, *, message: str, edit: Edit) -> str:
     """Like `advance`, but the new commit has no parent, so that what ``edit`` drops can be collected: no ledger."""
-    with locked(repo):
-        return _move(repo, objects, ref, (), lambda tree, _: edit(tree), lambda tree, _: _commit(tree, None, message))
+    with locked(repo) as turn:
+        return _move(
+            repo, objects, ref, (), lambda tree, _: edit(tree), lambda tree, _: _commit(tree, None, message), turn
+        )
 
 
 def _move(
@@ -74,7 +110,11 @@ def _move(
     others: Sequence[str],
     edit: KnowingEdit,
     commit: Callable[[str, str | None], NewObject],
+    turn: int,
 ) -> str:
+    """One write: objects, then the note of what we set out to do, then the ref; each on disk before the next."""
+    from gitevals.git import locks  # a hook, which reads what a ledger is, writes none
+
     for count in range(TRIES):
         values = refs.values(repo, ref, *others)
         tip = values.get(ref)
@@ -83,23 +123,25 @@ def _move(
         if new_tree is None or new_tree == tree:
             return tip or repo.zero
         [new_tip] = objects.write_many([commit(new_tree, tip)])
-        if refs.update(repo, ref, new_tip, tip or repo.zero):
+        objects.settle()
+        if locks.make_way(repo, ref, lambda: written(repo)):
             _remember(repo, new_tip)
-            return new_tip
+            if refs.update(repo, ref, new_tip, tip or repo.zero, held=(turn,)):
+                return new_tip
         _pause(count)
     raise _busy(repo, ref)
 
 
 def _busy(repo: Repo, ref: str) -> LedgerBusy:
-    lock = os.path.join(repo.common_dir, f"{ref}.lock")
-    if os.path.lexists(lock):
-        hint = "a git that was killed leaves such a file: delete it if none is at work"
-        return LedgerBusy(f"{ref} is locked by {lock}", hint=hint)
+    from gitevals.git import locks
+
+    if lock := locks.in_the_way(repo, ref):
+        return LedgerBusy(f"{ref} is locked by {lock}", hint=locks.HINT)
     return LedgerBusy(f"others kept moving {ref} while it was to be written", hint="run the command again")
 
 
 def written(repo: Repo) -> frozenset[str]:
-    """The last tips that this clone gave its ledgers; a ledger that stands elsewhere was moved by something else."""
+    """The last tips that this clone gave its ledgers or was about to; one elsewhere was moved by something else."""
     try:
         with open(os.path.join(repo.common_dir, "git-evals", WRITTEN), encoding="ascii", errors="replace") as file:
             return frozenset(file.read().split())
@@ -114,15 +156,19 @@ def _remember(repo: Repo, tip: str) -> None:
         if os.path.exists(path) and os.path.getsize(path) > WRITTEN_LIMIT_BYTES:
             with open(path, encoding="ascii", errors="replace") as file:
                 kept = file.read().split()[-WRITTEN_LIMIT_BYTES // 256 :]
-            with open(path, "w", encoding="ascii", errors="replace") as file:
+            with open(f"{path}.new", "w", encoding="ascii", errors="replace") as file:
                 file.writelines(f"{entry}\n" for entry in kept)
+            os.replace(f"{path}.new", path)
         with open(path, "a", encoding="ascii") as file:
-            file.write(f"{tip}\n")
+            file.write(f"\n{tip}\n")  # whoever was killed here may have left half a line
 
 
 def _pause(count: int) -> None:
-    longest = min(LONGEST_PAUSE_SECONDS, 0.001 * 2**count)
-    time.sleep(longest * int.from_bytes(os.urandom(2), "big") / 0xFFFF)
+    time.sleep(_random(min(LONGEST_PAUSE_SECONDS, 0.001 * 2**count)))
+
+
+def _random(longest_seconds: float) -> float:
+    return longest_seconds * int.from_bytes(os.urandom(2), "big") / 0xFFFF
 
 
 def _tree_at(objects: Objects, tip: str, ref: str) -> str:

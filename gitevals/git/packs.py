@@ -1,22 +1,35 @@
 """Many objects written by one git process: as a pack on its standard input (format: gitformat-pack(5))."""
 
+import contextlib
 from collections.abc import Sequence
 
+from gitevals.errors import GitFailed
 from gitevals.git.objects import NewObject
 from gitevals.git.repo import Repo
 
 # From here on a pack of their own is cheaper than a file for each object.
 KEEP_PACK_FROM = 100
+# ``git gc`` removes directories that it has emptied, also from under whoever is about to put an object into one.
+TRIES = 5
 _KINDS = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 
 
 def store(repo: Repo, objects: Sequence[NewObject]) -> None:
-    """Put ``objects``, each named once, into the database: a few as loose ones, many as one pack."""
+    """Put ``objects``, each named once, into the database: a few as loose ones, many as one pack on disk."""
     content = pack(objects, repo.object_format)
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(GitFailed):
+            return _put(repo, objects, content)
+    return _put(repo, objects, content)
+
+
+def _put(repo: Repo, objects: Sequence[NewObject], content: bytes) -> None:
+    from gitevals.git import durable  # the gate writes nothing that must last
+
     if len(objects) < KEEP_PACK_FROM:
         repo.run("unpack-objects", "-q", stdin=content)
     else:
-        repo.run("index-pack", "--stdin", stdin=content)
+        repo.run(*durable.GIT, "index-pack", "--stdin", stdin=content)
 
 
 def pack(objects: Sequence[NewObject], object_format: str) -> bytes:

@@ -1,15 +1,17 @@
 import fcntl
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gitevals.errors import CannotTell, LedgerBusy
-from gitevals.git import form, ledger, refs, trees
+from gitevals.git import form, ledger, locks, refs, trees
 from gitevals.git.form import Fault
 from gitevals.git.ledger import IDENTITY
 from gitevals.git.objects import NewObject, Objects
@@ -179,20 +181,165 @@ def test_foreign_processes_racing_for_the_ref_lose_us_nothing(a_repo: Place, usi
     assert a_repo.git("rev-list", "--merges", REF) == ""
 
 
-def test_a_lock_that_a_killed_git_left_is_named(a_repo: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "TRIES", 2)
+def locked_by(place: Place, content: str, name: str = f"{REF}.lock") -> Path:
+    return place.write(f".git/{name}", content)
+
+
+def test_a_lock_that_a_killed_git_of_ours_left_is_removed_at_once(
+    a_repo: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "STILL_SECONDS", float("inf"))
+    repo = repo_of(a_repo)
+    with opened(repo) as objects:
+        locked_by(a_repo, append(repo, objects, "aa1") + "\n")
+        append(repo, objects, "aa2")
+    assert sorted(names_in(a_repo)) == ["aa1", "aa2"]
+
+
+@pytest.mark.parametrize("content", ["", "f" * 40 + "\n", "5f0c"])
+def test_a_lock_that_is_anothers_is_given_up_once_it_has_been_still(
+    content: str, a_repo: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "STILL_SECONDS", 0.05)
     repo = repo_of(a_repo)
     with opened(repo) as objects:
         append(repo, objects, "aa1")
-        lock = a_repo.path / ".git" / f"{REF}.lock"
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        lock.touch()
-        with pytest.raises(LedgerBusy, match="is locked by") as caught:
-            append(repo, objects, "aa2")
-        assert str(lock) in caught.value.message
-        assert "delete it" in caught.value.hint
-        lock.unlink()
+        locked_by(a_repo, content)
         append(repo, objects, "aa2")
+    assert sorted(names_in(a_repo)) == ["aa1", "aa2"]
+
+
+def touched(lock: Path, ended: threading.Event) -> None:
+    while not ended.is_set():
+        os.utime(lock)
+
+
+def test_a_lock_that_changes_all_the_time_is_left_alone_and_named(
+    a_repo: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "TRIES", 2)
+    monkeypatch.setattr(locks, "STILL_SECONDS", 0.3)
+    monkeypatch.setattr(locks, "LONGEST_SECONDS", 0.6)
+    monkeypatch.setattr(locks, "POLL_SECONDS", 0)
+    repo = repo_of(a_repo)
+    ended = threading.Event()
+    with opened(repo) as objects:
+        append(repo, objects, "aa1")
+        lock = locked_by(a_repo, "")
+        busy = threading.Thread(target=touched, args=(lock, ended))
+        busy.start()
+        try:
+            with pytest.raises(LedgerBusy, match="is locked by") as caught:
+                append(repo, objects, "aa2")
+        finally:
+            ended.set()
+            busy.join()
+    assert lock.exists()
+    assert str(lock) in caught.value.message
+    assert "delete it" in caught.value.hint
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes cannot be looked at here")
+@pytest.mark.parametrize("where", ["within", "by its option", "below a link"])
+def test_a_lock_that_a_git_at_work_may_hold_is_left_to_it(
+    where: str, a_repo: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "TRIES", 1)
+    monkeypatch.setattr(locks, "STILL_SECONDS", 0)
+    monkeypatch.setattr(locks, "LONGEST_SECONDS", 0.1)
+    monkeypatch.setattr(locks, "POLL_SECONDS", 0)
+    if where == "below a link":
+        a_repo.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    places = {"within": a_repo.path, "by its option": tmp_path, "below a link": tmp_path / "linked"}
+    repo = repo_of(a_repo)
+    with opened(repo) as objects:
+        append(repo, objects, "aa1")
+        lock = locked_by(a_repo, "")
+        command = ["git", *([f"--git-dir={repo.git_dir}"] if where == "by its option" else []), "update-ref", "--stdin"]
+        with subprocess.Popen(command, cwd=places[where], stdin=subprocess.PIPE) as at_work:
+            with pytest.raises(LedgerBusy, match="is locked by"):
+                append(repo, objects, "aa2")
+            assert lock.exists()
+            at_work.communicate()
+        append(repo, objects, "aa2")
+    assert sorted(names_in(a_repo)) == ["aa1", "aa2"]
+
+
+def test_a_lock_that_cannot_be_removed_is_named(a_repo: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "STILL_SECONDS", 0)
+    repo = repo_of(a_repo)
+    locked_by(a_repo, "", f"{REF}.lock/in-it")
+    with opened(repo) as objects, pytest.raises(LedgerBusy, match=r"writer\.lock stands in the way"):
+        append(repo, objects, "aa1")
+
+
+@pytest.mark.parametrize("name", ["HEAD.lock", "packed-refs.lock", "config.lock", "refs/heads/main.lock"])
+def test_locks_of_what_is_not_ours_are_neither_waited_for_nor_touched(name: str, a_repo: Place) -> None:
+    repo = repo_of(a_repo)
+    lock = locked_by(a_repo, "", name)
+    with opened(repo) as objects:
+        append(repo, objects, "aa1")
+    assert lock.exists()
+
+
+# The hook tells that it has begun, and waits until it may end.
+SLOW_HOOK = """#!/bin/sh
+[ "$1" = prepared ] || exit 0
+echo begun >begun
+read -r _ <gate
+"""
+
+
+def slow_hook(place: Place, text: str) -> None:
+    place.write(".git/hooks/reference-transaction", text).chmod(0o755)
+
+
+def test_a_git_that_outlives_its_killed_writer_keeps_the_turn_until_the_ref_has_moved(a_repo: Place) -> None:
+    slow_hook(a_repo, SLOW_HOOK)
+    os.mkfifo(a_repo.path / "gate")
+    os.mkfifo(a_repo.path / "begun")
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", WRITER, "plumbing", "aa1"], stdin=subprocess.DEVNULL, cwd=a_repo.path
+    ) as writer:
+        assert (a_repo.path / "begun").read_text() == "begun\n"
+        writer.kill()
+    assert is_held(a_repo)
+    (a_repo.path / "gate").write_text("\n")
+    repo = repo_of(a_repo)
+    with ledger.locked(repo):
+        assert names_in(a_repo) == ["aa1"]
+    assert not (a_repo.path / f".git/{REF}.lock").exists()
+
+
+def test_what_a_hook_leaves_running_does_not_keep_the_turn(a_repo: Place) -> None:
+    slow_hook(a_repo, "#!/bin/sh\nsleep 1000 >/dev/null 2>&1 &\necho $! >>running\n")
+    repo = repo_of(a_repo)
+    try:
+        with opened(repo) as objects:
+            append(repo, objects, "aa1")
+        assert not is_held(a_repo)
+    finally:
+        for number in (a_repo.path / "running").read_text().split():
+            os.kill(int(number), signal.SIGKILL)
+
+
+def test_a_turn_that_never_comes_is_told(a_repo: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "TURN_SECONDS", 0)
+    repo = repo_of(a_repo)
+    with (
+        ledger.locked(repo),
+        pytest.raises(LedgerBusy, match="another git-evals has been writing"),
+        ledger.locked(repo),
+    ):
+        pass
+
+
+def test_half_a_line_that_a_killed_writer_left_spoils_no_other(a_repo: Place) -> None:
+    repo = repo_of(a_repo)
+    a_repo.write(f".git/git-evals/{ledger.WRITTEN}", "f" * 40 + "\nabc123")
+    with opened(repo) as objects:
+        tip = append(repo, objects, "aa1")
+    assert {tip, "f" * 40} <= ledger.written(repo)
 
 
 def test_a_race_that_is_never_won_ends(a_repo: Place) -> None:
