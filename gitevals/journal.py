@@ -1,14 +1,14 @@
 """The journal: contracts, evaluations and delivery events of all ledgers in one order."""
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from gitevals.errors import GitFailed
 from gitevals.evidence import filed
 from gitevals.evidence.filed import Filed
-from gitevals.evidence.reading import Evidence, Fault
+from gitevals.evidence.reading import NOTE_LIMIT_BYTES, READ_AT_ONCE, Evidence, Fault
 from gitevals.git import growth
 from gitevals.git.objects import Objects
 from gitevals.git.repo import Repo
@@ -119,7 +119,7 @@ def _entry(evidence: Evidence, found: Filed, kind: str, event: str, as_type: typ
     if header is not None and (header.kind, header.schema) == (kind, record.SCHEMA):
         read = record.decode(found.line, as_type)
         if read is None:
-            evidence.faults.append(Fault(ledger=found.ledger, place=found.line.id, fault=record.Fault.MALFORMED))
+            evidence.tell(found.ledger, found.line.id, record.Fault.MALFORMED)
     loose = record.decode(found.line, _Loose) or _Loose()
     return Entry(
         event=event if read is not None else header.kind if header is not None else "",
@@ -143,13 +143,20 @@ def _ancestry(repo: Repo, objects: Objects, evidence: Evidence, entries: Mapping
     before: Before = {}
     for step in growth.steps(repo, sorted(tips)):
         before.setdefault(step.id, set()).update(step.parents)
-        for body in objects.read_many(step.blobs):
-            for line in record.lines(body.body if body else b""):
-                if line.id in entries and line.id not in placed:
-                    placed.add(line.id)
-                    before.setdefault(line.id, set()).update(step.parents)
-                    before[step.id].add(line.id)
+        for name in _ids_in(objects, step.blobs):
+            if name in entries and name not in placed:
+                placed.add(name)
+                before.setdefault(name, set()).update(step.parents)
+                before[step.id].add(name)
     return before
+
+
+def _ids_in(objects: Objects, blobs: Sequence[str]) -> Iterator[str]:
+    """The id of every line in ``blobs``, a few of which are in memory at once; one too large to be a note has none."""
+    for start in range(0, len(blobs), READ_AT_ONCE):
+        for found in objects.read_many(blobs[start : start + READ_AT_ONCE], limit_bytes=NOTE_LIMIT_BYTES):
+            if found is not None and len(found.body) <= NOTE_LIMIT_BYTES:
+                yield from (line.id for line in record.lines(found.body))
 
 
 def _in_order(entries: Mapping[str, Entry], before: Before) -> Iterator[Entry]:

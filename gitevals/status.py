@@ -1,6 +1,6 @@
 """How tasks stand, for displays: contract state, newest evidence, what is stale. Nothing here decides."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -48,8 +48,13 @@ class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 def tries(evidence: Evidence, stored: Stored) -> Tries:
     """Which try ``stored`` was among the runs of its contract on its subject."""
-    near = evidence.evaluations([stored.evaluation.subject.tree or stored.evaluation.subject.head])
-    return every_try([*near, stored])[stored.id]
+    return tries_of(evidence, [stored])[stored.id]
+
+
+def tries_of(evidence: Evidence, found: Sequence[Stored]) -> dict[str, Tries]:
+    """What `tries` says of each of ``found``, by its id."""
+    near = evidence.evaluations([stored.evaluation.subject.tree or stored.evaluation.subject.head for stored in found])
+    return every_try([*near, *found])
 
 
 def every_try(evaluations: Iterable[Stored]) -> dict[str, Tries]:
@@ -59,9 +64,8 @@ def every_try(evaluations: Iterable[Stored]) -> dict[str, Tries]:
         groups.setdefault(_same_subject(stored.evaluation), {})[stored.id] = stored
     found = {}
     for group in groups.values():
-        same = list(group.values())
-        ordered = sorted(same, key=lambda entry: (_depth(entry, same), entry.evaluation.finished, entry.id))
-        found.update({entry.id: Tries(number=n, count=len(same)) for n, entry in enumerate(ordered, 1)})
+        ranked = sorted((_depth(entry, group), entry.evaluation.finished, entry.id) for entry in group.values())
+        found.update({name: Tries(number=n, count=len(ranked)) for n, (_, _, name) in enumerate(ranked, 1)})
     return found
 
 
@@ -69,9 +73,8 @@ def _same_subject(one: Evaluation) -> tuple[str, ...]:
     return one.task, one.contract, one.subject.ref, one.subject.base_tree, one.subject.tree
 
 
-def _depth(stored: Stored, group: Sequence[Stored]) -> int:
-    """How many of ``group`` came before ``stored``, as far as ``after`` tells."""
-    by_id = {entry.id: entry for entry in group}
+def _depth(stored: Stored, by_id: Mapping[str, Stored]) -> int:
+    """How many of a group came before ``stored``, as far as ``after`` tells."""
     seen: set[str] = set()
     waiting = list(stored.evaluation.after)
     while waiting:

@@ -1,5 +1,6 @@
 """The program: its commands, and the one place where errors become text and exit codes."""
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -79,7 +80,8 @@ def main() -> None:
 def _abandon_stdout() -> None:
     """Let what is still buffered go nowhere: writing it again at the end would fail again, with a status of its own."""
     if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with contextlib.suppress(OSError):  # one that is no file of the system's has nothing that could fail later
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: TyperException) -> int:

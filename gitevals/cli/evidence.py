@@ -13,8 +13,9 @@ from gitevals.errors import BadInput, EvalsError
 from gitevals.evaluate.change import Change, Manner
 from gitevals.evaluate.examine import examine, verification_alone
 from gitevals.evaluate.run import run
-from gitevals.evidence.reading import Evidence
+from gitevals.evidence.reading import CONTENT_LIMIT_BYTES, Evidence
 from gitevals.git import history, refs
+from gitevals.git.objects import read
 from gitevals.listing import every_task
 from gitevals.model.contract import Contract
 from gitevals.model.evaluation import Correlation, Stored
@@ -26,7 +27,7 @@ from gitevals.report import evaluation as evaluation_report
 from gitevals.report.summary import LIMIT
 from gitevals.report.text import line, plain, short
 from gitevals.session import Session, session
-from gitevals.status import TaskStatus, newest, of_task, tries, unreadable
+from gitevals.status import TaskStatus, newest, of_task, tries, tries_of, unreadable
 from gitevals.targets import HEADS, Target, commit_head
 from gitevals.verify import refusal
 
@@ -91,7 +92,8 @@ def _print_evaluations(here: Session, found: Sequence[Stored], *, as_json: bool)
 
 def _print(evidence: Evidence, found: Sequence[Stored], *, as_json: bool, limit: int = LIMIT) -> None:
     """Print evaluations: one as a document of its own, several as an array."""
-    shown = [(stored, tries(evidence, stored), _contract(evidence, stored)) for stored in found]
+    numbers = tries_of(evidence, found)
+    shown = [(stored, numbers[stored.id], _contract(evidence, stored)) for stored in found]
     if as_json:
         views = [documents.evaluation(*entry) for entry in shown]
         document(views[0] if len(views) == 1 else views)
@@ -232,10 +234,12 @@ def _logs(here: Session, stored: Stored) -> list[str]:
     for ran in (*stored.evaluation.setup, *stored.evaluation.verification, *stored.evaluation.checks):
         for name, stream in (("stdout", ran.stdout), ("stderr", ran.stderr)):
             if stream is not None:
-                kept = here.objects.read_many([stream.blob])[0] if stream.blob else None
+                kept = read(here.objects, stream.blob, limit_bytes=CONTENT_LIMIT_BYTES) if stream.blob else None
                 said.append(f"--- {line(ran.id)} {name}, {stream.bytes} bytes{', cut' if stream.truncated else ''}")
                 text = (
-                    kept.body.decode("utf-8", "surrogateescape") if kept else f"{stream.excerpt}\n(the log was pruned)"
+                    kept.body.decode("utf-8", "surrogateescape")
+                    if kept and len(kept.body) <= CONTENT_LIMIT_BYTES
+                    else f"{stream.excerpt}\n(the log was pruned)"
                 )
                 said += plain(text).rstrip("\n").split("\n")
     return said

@@ -9,6 +9,7 @@ from gitevals.cli.output import say
 from gitevals.errors import BadInput
 from gitevals.evidence.reading import Evidence
 from gitevals.git import refs
+from gitevals.model.record import Fault as Unread
 from gitevals.report.text import line, short
 from gitevals.session import Session
 from gitevals.targets import HEADS, Head, Target, branch_head, commit_head, target
@@ -56,8 +57,11 @@ def head(here: Session, aim: Target, tasks: Sequence[str], branch: str | None, c
 
 def report_faults(evidence: Evidence) -> None:
     """Say which stored lines were skipped."""
-    for fault in dict.fromkeys(evidence.faults):
-        say(f"warning: a line of {line(fault.ledger)} on {short(fault.place)} is skipped: {line(fault.fault)}")
+    for fault in evidence.faults:
+        what = "all" if fault.fault is Unread.TOO_LARGE else "a line"
+        say(f"warning: {what} of {line(fault.ledger)} on {short(fault.place)} is skipped: {line(fault.fault)}")
+    for ledger, count in evidence.untold.items():
+        say(f"warning: {count} more of {line(ledger)} are skipped")
 
 
 def aimed(here: Session, into: str | None) -> Target:

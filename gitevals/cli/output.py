@@ -17,8 +17,11 @@ _PAUSE_SECONDS = 1
 
 def data(lines: Iterable[str]) -> None:
     """Print what was asked for, one line an entry; whatever a record put into it acts on no terminal."""
-    text = "".join(plain(entry.replace("\n", "\\n")) + "\n" for entry in lines)
-    _out(text.encode("utf-8", "replace"))
+    if sys.stdout is not None:
+        for entry in lines:
+            shown = plain(entry.replace("\n", "\\n")) + "\n"
+            sys.stdout.buffer.write(shown.encode("utf-8", "replace"))
+        sys.stdout.flush()
 
 
 def document(value: object) -> None:

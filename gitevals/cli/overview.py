@@ -86,7 +86,7 @@ def _say_beside(found: Journal, evidence: Evidence) -> None:
 
 
 def doctor(
-    clean: Annotated[bool, typer.Option("--clean", help="Remove scratch checkouts that were left behind.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove what killed commands left behind.")] = False,
     as_json: Json = False,
 ) -> None:
     """Look whether the gate stands and what lies about; each finding comes with its repair.

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import msgspec
 
 from gitevals import __version__, cache
-from gitevals.config import PATH, Config
-from gitevals.errors import ConfigInvalid, ObjectMissing
+from gitevals.config import LIMIT_BYTES, PATH, Config
+from gitevals.errors import ConfigInvalid
 from gitevals.evidence.reading import Evidence, Frozen
 from gitevals.git import trees
-from gitevals.git.objects import Objects, read, require
+from gitevals.git.objects import Objects, read
 from gitevals.git.repo import Repo
 from gitevals.model.contract import Contract
 from gitevals.model.facts import ContractState
@@ -40,11 +40,9 @@ def config_at(repo: Repo, objects: Objects, commit: str) -> BaseConfig | None:
 
     Raises `ConfigInvalid` if it does not parse and `ObjectMissing` if it cannot be told whether there is one.
     """
-    found = read(objects, f"{commit}:{PATH}")
+    found = read(objects, f"{commit}:{PATH}", limit_bytes=LIMIT_BYTES)
     if found is None:
-        root = require(objects, f"{commit}:")
-        if any(entry.name == PATH for entry in trees.parse(root.body, len(root.id) // 2)):
-            raise ObjectMissing(f"{PATH} of {commit[:12]} is missing", hint="fetch it again, or look with `git fsck`")
+        trees.require_absent(objects, commit, [PATH])
         return None
     if found.kind != "blob":
         raise ConfigInvalid(f"{PATH} is not a file", hint=f"make {PATH} a file")
@@ -57,7 +55,7 @@ def _cached_config(repo: Repo, blob: str, content: bytes) -> Config:
     if kept is not None:
         try:
             return msgspec.json.decode(kept, type=Config)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
             pass
     from gitevals.configfile import parse  # a hook finds the configuration parsed
 

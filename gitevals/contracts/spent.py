@@ -114,7 +114,7 @@ def _shallow(repo: Repo) -> str:
 def _delivered(repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, frozen: Sequence[Frozen]) -> tuple[str, ...]:
     wanted = (frozen[0].freeze.task, frozen[0].freeze.digest, Result.PASSED)
     chain = _since(repo, evidence.objects, base.commit, sorted({entry.freeze.base for entry in frozen}))
-    evidence.lines([commit.tree for commit in chain[1:]])  # asked for at once, not one by one
+    evidence.gather([commit.tree for commit in chain[1:]])  # asked for at once, not one by one
     ids, trees, found = {commit.id for commit in chain[:1]}, {commit.tree for commit in chain[:1]}, []
     for commit in chain[1:]:
         for stored in evidence.evaluations([commit.tree]):

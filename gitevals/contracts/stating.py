@@ -12,6 +12,7 @@ from gitevals.config import TASK_FIELD, Config
 from gitevals.contracts.reading import READING, BaseConfig, frozen_content, live_in
 from gitevals.errors import BadInput, CannotTell, EvalsError, Refused
 from gitevals.evidence.reading import Evidence
+from gitevals.git import trees
 from gitevals.git.objects import GitObject, Objects
 from gitevals.git.repo import Repo
 from gitevals.model import contract as contracts
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from gitevals.tasks import Task
 
 Ask = Callable[[tuple[str, ...]], bytes]
+# More than any text, or any file of bindings, may have.
+TEXT_LIMIT_BYTES = 256 * 1024
 Bindings = dict[str, tuple[str, ...]]
 
 
@@ -90,8 +93,10 @@ def _files(source: Source, base: BaseConfig, task: str) -> tuple[GitObject | Non
     """The blobs of the text and of the bindings of ``task`` in the base."""
     paths = (text_path(base.config, task), bindings_path(base.config, task))
     wanted = [f"{base.commit}:{path}" for path in paths if path]
-    found = iter(source.objects.read_many(wanted) if wanted else ())
+    found = iter(source.objects.read_many(wanted, limit_bytes=TEXT_LIMIT_BYTES) if wanted else ())
     text, bindings = (next(found) if path else None for path in paths)
+    lacking = [path for path, blob in zip(paths, (text, bindings), strict=True) if path and blob is None]
+    trees.require_absent(source.objects, base.commit, lacking)
     return _blob(text), _blob(bindings)
 
 
@@ -136,12 +141,21 @@ def _told(
 
 
 def _as_frozen(evidence: Evidence, frozen: Contract, bindings: Bindings | None) -> Stated:
-    from gitevals.tasks import Requirement, Task, title_of
+    from gitevals.tasks import Requirement, Task
 
     text = evidence.text(frozen.task, contracts.digest(frozen)) or b""
     criteria = tuple(Requirement(id=entry.id, text=entry.description, line=0) for entry in frozen.criteria)
-    task = Task(id=frozen.task, title=title_of(frozen.task, text), criteria=criteria)
+    task = Task(id=frozen.task, title=_title_of(frozen.task, text), criteria=criteria)
     return Stated(task=task, text=text, origin=Origin.FROZEN, bindings=bindings)
+
+
+def _title_of(task: str, text: bytes) -> str:
+    from gitevals.tasks import title_of
+
+    try:
+        return title_of(task, text)
+    except BadInput:  # what binds was read; its text is for people
+        return task
 
 
 def _untold(evidence: Evidence, base: BaseConfig, task: str) -> EvalsError:
@@ -282,5 +296,5 @@ def _key(*parts: str) -> str:
 def _decoded(kept: bytes) -> Contract | None:
     try:
         return contracts.decode(kept)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return None

@@ -1,12 +1,13 @@
 """Records that stand in a file of their own: freezes and events, of whatever kind."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from gitevals.evidence.reading import Evidence, Fault
+from gitevals.evidence.reading import READ_AT_ONCE, Evidence
 from gitevals.git import trees
-from gitevals.git.objects import Objects, read
+from gitevals.git.objects import GitObject, Objects, read
 from gitevals.model import record
 
 _SUFFIX = ".json"
@@ -31,28 +32,40 @@ def events(evidence: Evidence) -> list[Filed]:
 
 
 def _read(evidence: Evidence, tips: Mapping[str, str], folder: str) -> list[Filed]:
-    places = [(name, *place) for name, tip in tips.items() for place in _places(evidence.objects, tip, folder)]
-    bodies = evidence.objects.read_many([blob for _, _, blob in places])
     found: dict[str, Filed] = {}
-    for (name, task, blob), body in zip(places, bodies, strict=True):
-        for line in record.lines(body.body if body else b""):
-            if line.fault is None:
-                found.setdefault(line.id, Filed(ledger=name, task=task, line=line))
-            else:
-                evidence.faults.append(Fault(ledger=name, place=blob, fault=line.fault))
+    for name, tip in tips.items():
+        places = _places(evidence.objects, tip, folder)
+        while some := list(itertools.islice(places, READ_AT_ONCE)):
+            bodies = evidence.objects.read_many([blob for _, blob in some], limit_bytes=record.LINE_LIMIT_BYTES)
+            for (task, blob), body in zip(some, bodies, strict=True):
+                for line in _lines(evidence, name, blob, body.body if body else b""):
+                    found.setdefault(line.id, Filed(ledger=name, task=task, line=line))
     return list(found.values())
 
 
+def _lines(evidence: Evidence, ledger: str, place: str, body: bytes) -> Iterator[record.Line]:
+    """The lines of a file that can be read; one larger than a record may be has none."""
+    if len(body) > record.LINE_LIMIT_BYTES:
+        evidence.tell(ledger, place, record.Fault.TOO_LONG)
+        return
+    for line in record.lines(body):
+        if line.fault is None:
+            yield line
+        else:
+            evidence.tell(ledger, place, line.fault)
+
+
 def _places(objects: Objects, tip: str, folder: str) -> Iterator[tuple[str, str]]:
-    """The task and the blob of each file in ``folder`` of each task's folder."""
+    """The task and the blob of each file in ``folder`` of each task's folder, a blob once a folder."""
     root = read(objects, f"{tip}:")
-    tasks = _entries(objects, root.id) if root is not None and root.kind == "tree" else []
-    for task in tasks:
+    for task in _entries(objects, root):
         if task.mode == trees.DIRECTORY:
             place = read(objects, f"{task.id}:{folder}") if folder else read(objects, task.id)
-            files = _entries(objects, place.id) if place is not None and place.kind == "tree" else []
-            yield from ((task.name, file.id) for file in files if file.name.endswith(_SUFFIX))
+            within = _entries(objects, place)
+            for blob in dict.fromkeys(file.id for file in within if file.name.endswith(_SUFFIX)):
+                yield task.name, blob
 
 
-def _entries(objects: Objects, tree: str) -> list[trees.Entry]:
-    return trees.load(objects, [tree])[0]
+def _entries(objects: Objects, found: GitObject | None) -> Iterator[trees.Entry]:
+    if found is not None and found.kind == "tree":
+        yield from trees.entries(found.body, trees.id_length_bytes(objects.object_format))

@@ -1,6 +1,7 @@
 """Where evidence lies in git and what it says: reading records out of ledgers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -20,6 +21,11 @@ EVENTS = "refs/evals/events/"
 LOGS = "refs/evals/logs/"
 FAMILIES_REMOTE = "refs/evals-remote/"
 _MARK = f"\n\n{FIRST_LINE}\n".encode()
+# What is read of one object at all: a note of some thousand records, a content ten times the largest text.
+NOTE_LIMIT_BYTES = 32 * 1024 * 1024
+CONTENT_LIMIT_BYTES = 4 * 1024 * 1024
+FAULTS_LIMIT = 100  # of one ledger, kept one by one
+READ_AT_ONCE = 64  # objects that are in memory together
 LEDGER_PATTERNS = (NOTES, NOTES_REMOTE, CONTRACTS, EVENTS, FAMILIES_REMOTE)
 
 
@@ -62,40 +68,54 @@ class Evidence:
         self.objects = objects
         self.ledgers = ledgers
         self.faults: list[Fault] = []
+        self.untold: dict[str, int] = {}
+        self._told: dict[str, set[Fault]] = {}
         self._common_dir = common_dir
         self._odd: frozenset[str] | None = None
-        self._notes: dict[str, list[tuple[str, record.Line]]] = {}
+        self._notes: dict[str, list[Stored]] = {}
+        self._blobs: dict[str, _Note] = {}
         self._freezes: dict[str, list[Frozen]] = {}
+        self._contents: dict[tuple[str, str], contracts.Contract | None] = {}
 
-    def lines(self, subjects: Sequence[str]) -> list[tuple[str, record.Line]]:
-        """Each line of the notes of ``subjects`` (commit or tree ids) as (ledger, line), a record once."""
-        named = [subject for subject in dict.fromkeys(subjects) if subject]
-        wanted = [subject for subject in named if subject not in self._notes]
-        for subject, found in self._notes_of(wanted).items():
-            self._notes[subject] = self._readable(subject, found)
-        every = [pair for subject in named for pair in self._notes[subject]]
-        return list({line.id: (name, line) for name, line in reversed(every)}.values())[::-1]
+    def tell(self, ledger: str, place: str, fault: record.Fault) -> None:
+        """Add to the faults, each once; of many in one ledger only their number is kept."""
+        found = Fault(ledger=ledger, place=place, fault=fault)
+        told = self._told.setdefault(ledger, set())
+        if found in told:
+            return
+        if len(told) == FAULTS_LIMIT:
+            self.untold[ledger] = self.untold.get(ledger, 0) + 1
+            return
+        told.add(found)
+        self.faults.append(found)
 
-    def evaluations(self, subjects: Sequence[str]) -> list[Stored]:
+    def gather(self, subjects: Iterable[str]) -> None:
+        """Read the notes of ``subjects`` (commit or tree ids) side by side, for `evaluations` to ask for."""
+        wanted = [subject for subject in dict.fromkeys(subjects) if subject and subject not in self._notes]
+        found: dict[str, list[Stored]] = {subject: [] for subject in wanted}
+        for subject, name, blob in self._notes_of(wanted):
+            found[subject] += self._stored(name, subject, blob)
+        self._notes.update(found)  # only once all could be read: a note that is left out would be evidence hidden
+
+    def evaluations(self, subjects: Iterable[str]) -> list[Stored]:
         """The evaluations in the notes of ``subjects``, each once."""
-        found = []
-        for name, line in self.lines(subjects):
-            if line.header is not None and line.header.kind == "evaluation" and line.header.schema == record.SCHEMA:
-                evaluation = record.decode(line, Evaluation)
-                if evaluation is None:
-                    self.faults.append(Fault(ledger=name, place=line.id, fault=record.Fault.MALFORMED))
-                else:
-                    found.append(Stored(id=line.id, evaluation=evaluation, ledger=name))
-        return found
+        named = [subject for subject in dict.fromkeys(subjects) if subject]
+        self.gather(named)
+        return _each_once(stored for subject in named for stored in self._notes[subject])
 
     def every_evaluation(self) -> list[Stored]:
         """Every evaluation in every ledger; cost grows with all evidence, so only displays ask."""
-        subjects: dict[str, None] = {}
-        for tip in self.ledgers.notes.values():
+        return _each_once(self._all_stored())
+
+    def _all_stored(self) -> Iterator[Stored]:
+        for name, tip in self.ledgers.notes.items():
             tree = _tree_of(self.objects, tip)
-            if tree is not None:
-                subjects.update(dict.fromkeys(subject for subject, _ in notes.all_notes(self.objects, tree)))
-        return self.evaluations(list(subjects))
+            found = notes.all_notes(self.objects, tree) if tree is not None else iter(())
+            while some := list(itertools.islice(found, READ_AT_ONCE)):
+                unread = [blob for _, blob in some if blob not in self._blobs]
+                self._read(unread)
+                for subject, blob in some:
+                    yield from self._stored(name, subject, blob)
 
     def freezes(self, task: str) -> list[Frozen]:
         """Every freeze of ``task``, superseded ones too."""
@@ -114,19 +134,26 @@ class Evidence:
 
     def contract(self, task: str, digest: str) -> contracts.Contract | None:
         """The content of a stored contract; bytes that do not have this digest are passed over."""
-        names = [f"{tip}:{task}/{digest}/contract.json" for tip in self.ledgers.contracts.values()]
-        for found in self.objects.read_many(names):
+        if (task, digest) not in self._contents:
+            self._contents[task, digest] = self._content(task, digest)
+        return self._contents[task, digest]
+
+    def _content(self, task: str, digest: str) -> contracts.Contract | None:
+        for tip in self.ledgers.contracts.values():
+            found = read(self.objects, f"{tip}:{task}/{digest}/contract.json", limit_bytes=CONTENT_LIMIT_BYTES)
             if found is not None and record.identify(found.body) == digest:
                 try:
                     return contracts.decode(found.body)
-                except (msgspec.MsgspecError, RecursionError):
+                except (msgspec.MsgspecError, RecursionError, UnicodeError):
                     continue
         return None
 
     def text(self, task: str, digest: str) -> bytes | None:
         """The text that a stored contract was read from, for people; what binds is the contract."""
         names = [f"{tip}:{task}/{digest}/task.md" for tip in self.ledgers.contracts.values()]
-        return next((found.body for found in self.objects.read_many(names) if found is not None), None)
+        found = (read(self.objects, name, limit_bytes=CONTENT_LIMIT_BYTES) for name in names)
+        texts = (text.body for text in found if text is not None and text.kind == "blob")
+        return next((text for text in texts if len(text) <= CONTENT_LIMIT_BYTES), None)
 
     def reopens(self, task: str) -> list[Reopen]:
         """Every reopening of ``task``."""
@@ -140,24 +167,37 @@ class Evidence:
             tree = _tree_of(self.objects, tip)
             root = read(self.objects, tree) if tree else None
             if root is not None:
-                names |= {entry.name for entry in trees.parse(root.body, _id_bytes(tip))}
+                names.update(entry.name for entry in trees.entries(root.body, _id_bytes(tip)))
         return sorted(names)
 
-    def _notes_of(self, subjects: Sequence[str]) -> dict[str, list[tuple[str, bytes]]]:
-        """Each subject's notes as (ledger, bytes): asked at their own path at once, searched for in odd layouts."""
+    def _notes_of(self, subjects: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """Each note as subject, ledger and blob: asked at its own path at once, searched for in odd layouts."""
         tips = self.ledgers.notes
         odd = self._odd_ledgers() if subjects else frozenset()
-        regular = [name for name in tips if name not in odd]
-        pairs = [(subject, name) for subject in subjects for name in regular]
-        found = self.objects.read_many([f"{tips[name]}:{notes.path_of(subject)}" for subject, name in pairs])
-        kept: dict[str, list[tuple[str, bytes]]] = {subject: [] for subject in subjects}
-        for (subject, name), note in zip(pairs, found, strict=True):
-            if note is not None and note.kind == "blob":
-                kept[subject].append((name, note.body))
+        pairs = [(subject, name) for subject in subjects for name in tips if name not in odd]
+        for start in range(0, len(pairs), READ_AT_ONCE):
+            some = pairs[start : start + READ_AT_ONCE]
+            blobs = self._read([f"{tips[name]}:{notes.path_of(subject)}" for subject, name in some])
+            yield from ((subject, name, blob) for (subject, name), blob in zip(some, blobs, strict=True) if blob)
         for subject in subjects:
             for name in odd:
-                kept[subject] += [(name, body) for body in _searched(self.objects, tips[name], subject)]
-        return kept
+                blobs = self._read(_searched(self.objects, tips[name], subject))
+                yield from ((subject, name, blob) for blob in blobs if blob)
+
+    def _read(self, names: Sequence[str]) -> list[str]:
+        """Read notes and remember what they say, each content once; the id of each blob, "" where there is none."""
+        found = self.objects.read_many(names, limit_bytes=NOTE_LIMIT_BYTES)
+        for note in found:
+            if note is not None and note.kind == "blob" and note.id not in self._blobs:
+                self._blobs[note.id] = _note(note.body)
+        return [note.id if note is not None and note.kind == "blob" else "" for note in found]
+
+    def _stored(self, ledger: str, subject: str, blob: str) -> list[Stored]:
+        """What the note of ``subject`` says, its faults told."""
+        note = self._blobs.get(blob)
+        for fault in note.faults if note else ():
+            self.tell(ledger, subject, fault)
+        return [Stored(id=name, evaluation=said, ledger=ledger) for name, said in note.evaluations] if note else []
 
     def _odd_ledgers(self) -> frozenset[str]:
         """The notes refs whose tip does not say that this product laid them out (plain `git notes` did, say)."""
@@ -165,7 +205,8 @@ class Evidence:
             kept = cache.get(self._common_dir, "layout", "tips") or b""
             known = set(kept.decode("ascii", "replace").split())
             unknown = [name for name, tip in self.ledgers.notes.items() if tip not in known]
-            commits = self.objects.read_many([self.ledgers.notes[name] for name in unknown])
+            tips = [self.ledgers.notes[name] for name in unknown]
+            commits = self.objects.read_many(tips, limit_bytes=record.LINE_LIMIT_BYTES)
             self._odd = frozenset(
                 name for name, found in zip(unknown, commits, strict=True) if found is None or _MARK not in found.body
             )
@@ -174,28 +215,48 @@ class Evidence:
                 cache.put(self._common_dir, "layout", "tips", "\n".join(regular).encode())
         return self._odd
 
-    def _readable(self, subject: str, found: Iterable[tuple[str, bytes]]) -> list[tuple[str, record.Line]]:
-        kept = []
-        for name, note in found:
-            for line in record.lines(note):
-                if line.fault is None:
-                    kept.append((name, line))
-                else:
-                    self.faults.append(Fault(ledger=name, place=subject, fault=line.fault))
-        return kept
+    def _family(self, tips: Mapping[str, str], folder: str) -> Iterator[tuple[str, bytes]]:
+        """Ledger and content of each file of records below ``folder``; one too large for a record is passed over."""
+        folders = self.objects.read_many([f"{tip}:{folder}" for tip in tips.values()])
+        for (name, tip), found in zip(tips.items(), folders, strict=True):
+            if found is not None and found.kind == "tree":
+                within = trees.entries(found.body, _id_bytes(tip))
+                ids = iter(dict.fromkeys(entry.id for entry in within if entry.name.endswith(".json")))
+                while some := list(itertools.islice(ids, READ_AT_ONCE)):
+                    read_here = self.objects.read_many(some, limit_bytes=record.LINE_LIMIT_BYTES)
+                    yield from ((name, blob.body) for blob in read_here if blob is not None)
 
-    def _family(self, tips: Mapping[str, str], folder: str) -> list[tuple[str, bytes]]:
-        names = list(tips)
-        folders = self.objects.read_many([f"{tips[name]}:{folder}" for name in names])
-        wanted = [
-            (name, entry.id)
-            for name, found in zip(names, folders, strict=True)
-            if found is not None and found.kind == "tree"
-            for entry in trees.parse(found.body, _id_bytes(tips[name]))
-            if entry.name.endswith(".json")
-        ]
-        blobs = self.objects.read_many([blob for _, blob in wanted])
-        return [(name, blob.body) for (name, _), blob in zip(wanted, blobs, strict=True) if blob is not None]
+
+class _Note(msgspec.Struct, frozen=True):
+    """What one note says: its evaluations by the ids of their lines, and why others are not read."""
+
+    evaluations: tuple[tuple[str, Evaluation], ...] = ()
+    faults: tuple[record.Fault, ...] = ()
+
+
+def _note(body: bytes) -> _Note:
+    if len(body) > NOTE_LIMIT_BYTES:
+        return _Note(faults=(record.Fault.TOO_LARGE,))
+    found: dict[str, Evaluation] = {}
+    faults: dict[record.Fault, None] = {}
+    for line in record.lines(body):
+        if line.header is None:
+            faults[line.fault or record.Fault.MALFORMED] = None
+        elif line.header.kind == "evaluation" and line.header.schema == record.SCHEMA:
+            evaluation = record.decode(line, Evaluation)
+            if evaluation is None:
+                faults[record.Fault.MALFORMED] = None
+            else:
+                found[line.id] = evaluation
+    return _Note(tuple(found.items()), tuple(faults))
+
+
+def _each_once(found: Iterable[Stored]) -> list[Stored]:
+    """Each record once: at its last place, of the ledger where it was found first."""
+    kept: dict[str, Stored] = {}
+    for stored in found:
+        kept[stored.id] = kept.pop(stored.id, stored)
+    return list(kept.values())
 
 
 def ledgers(values: Mapping[str, str]) -> Ledgers:
@@ -220,12 +281,9 @@ def gathered(repo: Repo, objects: Objects) -> Evidence:
     return Evidence(objects, ledgers(refs.values(repo, *LEDGER_PATTERNS)), repo.common_dir)
 
 
-def _searched(objects: Objects, tip: str, subject: str) -> list[bytes]:
+def _searched(objects: Objects, tip: str, subject: str) -> list[str]:
     tree = _tree_of(objects, tip)
-    if tree is None:
-        return []
-    blobs = objects.read_many(notes.blobs_of(objects, tree, subject))
-    return [blob.body for blob in blobs if blob is not None]
+    return notes.blobs_of(objects, tree, subject) if tree is not None else []
 
 
 def _tree_of(objects: Objects, tip: str) -> str | None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from gitevals.errors import BadInput
-from gitevals.evidence.reading import CONTRACTS, LEDGER_PATTERNS, LOGS, NOTES, Evidence, ledgers
+from gitevals.evidence.reading import CONTRACTS, LEDGER_PATTERNS, LOGS, NOTE_LIMIT_BYTES, NOTES, Evidence, ledgers
 from gitevals.git import ledger, notes, refs, trees
 from gitevals.git.objects import NewObject, Objects
 from gitevals.git.repo import Repo
@@ -46,8 +46,9 @@ def check_writer(writer: str) -> str:
 
 def writer_of(repo: Repo, environment: Mapping[str, str], host: str) -> str:
     """The writer id of this clone: ``GITEVALS_WRITER``, else ``evals.writer``, else a new one that is kept there."""
-    if environment.get("GITEVALS_WRITER"):
-        return check_writer(environment["GITEVALS_WRITER"])
+    chosen = environment.get("GITEVALS_WRITER") or repo.setting("evals.writer")
+    if chosen:
+        return check_writer(chosen)
     with ledger.locked(repo):
         known = repo.setting("evals.writer")
         if known:
@@ -80,7 +81,7 @@ def append_evaluations(store: Store, evaluations: Sequence[Evaluation]) -> list[
 
     def edit(root: str | None, values: Mapping[str, str]) -> str | None:
         known = Evidence(store.objects, ledgers(values), store.repo.common_dir)
-        known.lines([evaluation.subject.tree or evaluation.subject.head for evaluation in evaluations])
+        known.gather([evaluation.subject.tree or evaluation.subject.head for evaluation in evaluations])
         written[:] = [_placed(known, evaluation, ref) for evaluation in evaluations]
         return _filed(store.objects, root, written)
 
@@ -121,6 +122,9 @@ def _filed(objects: Objects, root: str | None, stored: Sequence[Stored]) -> str:
         record.join([note.body if note else b"", b"\n".join(additions[path])])
         for path, note in zip(paths, present, strict=True)
     ]
+    if any(len(body) > NOTE_LIMIT_BYTES for body in bodies):
+        hint = "make another commit of the change: `git commit --amend --no-edit`, with something else in its tree"
+        raise BadInput(f"a note would be larger than {NOTE_LIMIT_BYTES} bytes, which nobody reads", hint=hint)
     blobs = objects.write_many([NewObject(kind="blob", body=body) for body in bodies])
     return trees.edit(objects, root, dict(zip(paths, blobs, strict=True)))
 

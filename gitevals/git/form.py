@@ -19,7 +19,7 @@ _PERSON = re.compile(re.escape(IDENTITY).encode() + rb" [0-9]+ \+0000")
 _SIGNATURES = re.compile(rb"(?:\ngpgsig(?:-sha256)? [^\n]*(?:\n [^\n]*)*)*")
 _MESSAGE = re.compile(FIRST_LINE.encode() + rb"\n\nLedger: (refs/[^\x00-\x20\x7f]+)\nRepository: [^\x00-\x20\x7f]+\n")
 
-RawEntry = tuple[bytes, bytes, bytes]
+DIRECTORIES_LIMIT = 100_000  # of one commit: few trees can stand for very many paths
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ def faults(
     ``ref`` is the name its writer gave it; ``fits`` says whether a file's path is of the ledger's layout.
     """
     found: list[Fault] = []
-    known: dict[str, set[RawEntry]] = {}
+    known: dict[str, set[bytes]] = {}
     pending = [tip]
     seen = {tip}
     while pending:
@@ -89,17 +89,20 @@ def _form_fault(commit: _Commit, ref: str) -> str:
     return "" if named == ref else f"it belongs to the ledger {named}"
 
 
-def _layout_fault(objects: Objects, root: str, fits: Callable[[str], bool], known: dict[str, set[RawEntry]]) -> str:
+def _layout_fault(objects: Objects, root: str, fits: Callable[[str], bool], known: dict[str, set[bytes]]) -> str:
     # Looks only at entries not ``known`` to be in order, and adds to them: a chain repeats nearly all of its trees.
-    learnt: dict[str, set[RawEntry]] = {}
+    learnt: dict[str, set[bytes]] = {}
     pending = [("", root)]
     while pending:
         directory, tree_id = pending.pop()
-        entries = _tree_entries(objects, tree_id)
-        if not entries and (directory or entries is None):
+        fresh = _fresh(objects, directory, tree_id, known.get(directory, frozenset()))
+        if fresh is None:
             return f"directory {directory!r} is empty, missing or damaged"
-        fresh = learnt[directory] = set(entries or ()).difference(known.get(directory, ()))
-        for mode, name, binary in fresh:
+        learnt[directory] = fresh
+        if len(learnt) + len(pending) > DIRECTORIES_LIMIT:
+            return f"it has more than {DIRECTORIES_LIMIT} new directories"
+        for entry in fresh:
+            mode, name, binary = next(trees.raw_entries(entry, trees.id_length_bytes(objects.object_format)))
             path = directory + name.decode("utf-8", "surrogateescape")
             if mode == trees.DIRECTORY.encode():
                 pending.append((f"{path}/", binary.hex()))
@@ -110,11 +113,13 @@ def _layout_fault(objects: Objects, root: str, fits: Callable[[str], bool], know
     return ""
 
 
-def _tree_entries(objects: Objects, tree_id: str) -> list[RawEntry] | None:
+def _fresh(objects: Objects, directory: str, tree_id: str, known: Container[bytes]) -> set[bytes] | None:
+    """The entries, each as its bytes, that are not ``known``; None of what is empty, missing or damaged."""
     tree = read(objects, tree_id)
-    if tree is None or tree.kind != "tree":
+    if tree is None or tree.kind != "tree" or (directory and not tree.body):
         return None
+    length = trees.id_length_bytes(objects.object_format)
     try:
-        return trees.raw_entries(tree.body, trees.id_length_bytes(objects.object_format))
+        return {raw for entry in trees.raw_entries(tree.body, length) if (raw := b"%s %s\0%s" % entry) not in known}
     except CannotTell:
         return None

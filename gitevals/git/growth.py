@@ -1,10 +1,16 @@
 """How ledgers grew: which commit first brought each blob."""
 
-from collections.abc import Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import IO
 
 import msgspec
 
+from gitevals.errors import GitFailed
 from gitevals.git.repo import Repo
+
+_PIECE_BYTES = 1 << 16
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,26 +28,51 @@ def steps(repo: Repo, tips: Sequence[str]) -> list[Step]:
     listed = repo.run("rev-list", "--topo-order", "--reverse", "--parents", "--stdin", stdin=_lines(tips)).stdout
     chains = [row.split() for row in listed.decode().splitlines()]
     # With a parent beside it a commit is compared to that one alone; without one, to the empty tree.
-    pairs = [" ".join(chain[:2]) for chain in chains]
-    asked = ("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-abbrev", "--no-renames", "--always")
-    told = repo.run(*asked, stdin=_lines(pairs)).stdout
-    blobs = _blobs(told.decode("utf-8", "surrogateescape").split("\0"))
+    blobs = _blobs(repo, _lines([" ".join(chain[:2]) for chain in chains]))
     return [Step(id=chain[0], parents=tuple(chain[1:]), blobs=tuple(blobs.get(chain[0], ()))) for chain in chains]
 
 
-def _blobs(fields: Sequence[str]) -> dict[str, list[str]]:
-    """The new blobs by commit in the output of ``diff-tree -z``: a commit's id, then pairs of what and path."""
-    found: dict[str, list[str]] = {}
-    rest = iter(fields)
-    blobs: list[str] = []
-    for field in rest:
-        if field.startswith(":"):
-            next(rest, "")  # the path: it may look like an id
-            blob = field.split(" ")[3]
-            blobs += [blob] if blob.strip("0") else []
+def _blobs(repo: Repo, pairs: bytes) -> dict[str, dict[str, None]]:
+    """The new blobs by commit, each once."""
+    found: dict[str, dict[str, None]] = {}
+    fields = _told(repo, pairs)
+    blobs: dict[str, None] = {}
+    for field in fields:
+        if field.startswith(b":"):
+            next(fields, b"")  # the path: it may look like an id
+            blob = field.split(b" ")[3].decode()
+            blobs.update({blob: None} if blob.strip("0") else {})
         elif field:
-            blobs = found.setdefault(field, [])
+            blobs = found.setdefault(field.decode("utf-8", "surrogateescape"), {})
     return found
+
+
+def _told(repo: Repo, pairs: bytes) -> Iterator[bytes]:
+    """The fields of ``diff-tree -z`` as they come, for one commit may have very many: its id, then what and path."""
+    asked = ("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-abbrev", "--no-renames", "--always")
+    started = repo.start(*asked, piped=True)
+    stdin, stdout = started.stdin, started.stdout
+    if stdin is None or stdout is None:
+        raise ValueError("it was started without pipes")
+    feeding = threading.Thread(target=_feed, args=(stdin, pairs))
+    feeding.start()
+    try:
+        rest = b""
+        while piece := stdout.read(_PIECE_BYTES):
+            *whole, rest = (rest + piece).split(b"\0")
+            yield from whole
+        yield rest
+    finally:
+        stdout.close()
+        feeding.join()
+        status = started.wait()
+    if status != 0:
+        raise GitFailed(f"git diff-tree failed: exit {status}", status=status)
+
+
+def _feed(stdin: IO[bytes], pairs: bytes) -> None:
+    with contextlib.suppress(OSError), stdin:  # one that ends early says so by its status
+        stdin.write(pairs)
 
 
 def _lines(names: Sequence[str]) -> bytes:

@@ -1,5 +1,6 @@
 """Objects by libgit2: no process, for repositories whose formats it knows. The only file that imports pygit2."""
 
+import contextlib
 import re
 from collections.abc import Sequence
 
@@ -7,7 +8,7 @@ import pygit2
 from pygit2.enums import ObjectType, RepositoryOpenFlag
 
 from gitevals.errors import CannotTell
-from gitevals.git import packs, trees
+from gitevals.git import durable, packs, trees
 from gitevals.git.objects import GitObject, Name, NewObject, parse_name
 from gitevals.git.repo import Repo
 
@@ -30,10 +31,11 @@ class LibgitObjects:
     def __init__(self, repo: Repo, repository: pygit2.Repository) -> None:
         self._repo = repo
         self._repository = repository
+        self._unsettled: dict[str, None] = {}
 
-    def read_many(self, names: Sequence[str]) -> list[GitObject | None]:
-        """The object for each name, None where there is none."""
-        return [self._read(name) for name in names]
+    def read_many(self, names: Sequence[str], *, limit_bytes: int | None = None) -> list[GitObject | None]:
+        """The object for each name, None where there is none; of a larger one the start."""
+        return [self._read(name, limit_bytes) for name in names]
 
     def write_many(self, objects: Sequence[NewObject]) -> list[str]:
         """The hex id of each object, after all of them are in the database."""
@@ -42,26 +44,51 @@ class LibgitObjects:
             packs.store(self._repo, list(dict(zip(ids, objects, strict=True)).values()))
             return ids
         try:
-            return [str(self._repository.write(_TYPES[new.kind], new.body)) for new in objects]
+            ids = [self._write(new) for new in objects]
         except (pygit2.GitError, OSError) as error:
-            raise CannotTell(f"libgit2 cannot write an object: {error}") from error
+            raise CannotTell(
+                f"no object can be written to {self._repo.common_dir}: {error}",
+                hint="look at the permissions and the space there",
+            ) from error
+        self._unsettled |= dict.fromkeys(ids)
+        return ids
+
+    def settle(self) -> None:
+        """Return once everything written so far would survive a loss of power."""
+        durable.harden_objects(self._repo, self._unsettled)
+        self._unsettled.clear()
+
+    def _write(self, new: NewObject) -> str:
+        for _ in range(packs.TRIES - 1):
+            with contextlib.suppress(pygit2.GitError, OSError):
+                return str(self._repository.write(_TYPES[new.kind], new.body))
+        return str(self._repository.write(_TYPES[new.kind], new.body))
 
     def close(self) -> None:
         """Let go of libgit2's file handles."""
         self._repository.free()
 
-    def _read(self, name: str) -> GitObject | None:
+    def _read(self, name: str, limit_bytes: int | None) -> GitObject | None:
         parsed = parse_name(name, self.object_format)
         if parsed is None:
             return None
         try:
             found = parsed.id if parsed.path is None else self._find(parsed)
+            if limit_bytes is not None and self._repository.odb.read_header(found)[1] > limit_bytes:
+                return self._start_of(str(found), limit_bytes)
             kind, body = self._repository.read(found)
         except (KeyError, pygit2.InvalidSpecError):  # the latter: a tag of what has no tree
             return GitObject(EMPTY_TREE, "tree", b"") if self._is_empty_tree(parsed) else None
         except (pygit2.GitError, OSError) as error:
             raise CannotTell(f"libgit2 cannot read {name}: {error}", hint="look for damage with `git fsck`") from error
         return GitObject(str(found), _KINDS[int(kind)], body)
+
+    def _start_of(self, object_id: str, limit_bytes: int) -> GitObject | None:
+        """The start of a large object by git, because libgit2 would read it whole."""
+        from gitevals.git.plumbing import PlumbingObjects  # hardly ever needed
+
+        with contextlib.closing(PlumbingObjects(self._repo)) as objects:
+            return objects.read_many([object_id], limit_bytes=limit_bytes)[0]
 
     def _is_empty_tree(self, name: Name) -> bool:
         """Whether ``name`` means the tree without entries, which git knows although nobody ever wrote it."""

@@ -9,6 +9,7 @@ from gitevals.git.trees import Entry
 
 _FAN_OUT = re.compile("[0-9a-f]{2}")
 _HEX = re.compile("[0-9a-f]+")
+_TREES_AT_ONCE = 64
 
 
 def path_of(object_id: str) -> str:
@@ -22,7 +23,9 @@ def blobs_of(objects: Objects, tree: str, object_id: str) -> list[str]:
     directory: str | None = tree
     rest = object_id
     while directory is not None:
-        named = {entry.name: entry for entry in trees.load(objects, [directory])[0]}
+        [body] = trees.bodies(objects, [directory])
+        within = trees.entries(body, trees.id_length_bytes(objects.object_format))
+        named = {entry.name: entry for entry in within if entry.name in (rest, rest[:2])}
         if rest in named and _is_file(named[rest]):
             blobs.append(named[rest].id)
         deeper = named.get(rest[:2])
@@ -32,20 +35,30 @@ def blobs_of(objects: Objects, tree: str, object_id: str) -> list[str]:
 
 
 def all_notes(objects: Objects, tree: str) -> Iterator[tuple[str, str]]:
-    """The annotated object and the blob of each note below ``tree``; an object comes once for each of its notes."""
-    length = 2 * trees.id_length_bytes(objects.object_format)
-    level = [("", tree)]
+    """The annotated object and the blob of each note below ``tree``; an object comes once for each of its notes.
+
+    Directories of one level that are the same tree are looked into once: few objects can stand for very many paths.
+    """
+    level = {tree: ""}
     while level:
-        below = []
-        loaded = trees.load(objects, [tree_id for _, tree_id in level])
-        for (prefix, _), entries in zip(level, loaded, strict=True):
-            for entry in entries:
-                full = prefix + entry.name
-                if _is_file(entry) and len(full) == length and _HEX.fullmatch(entry.name):
-                    yield full, entry.id
-                elif entry.mode == trees.DIRECTORY and len(full) < length and _FAN_OUT.fullmatch(entry.name):
-                    below.append((full, entry.id))
+        below: dict[str, str] = {}
+        waiting = list(level)
+        for start in range(0, len(waiting), _TREES_AT_ONCE):
+            asked = waiting[start : start + _TREES_AT_ONCE]
+            for tree_id, body in zip(asked, trees.bodies(objects, asked), strict=True):
+                yield from _notes_in(objects, level[tree_id], body, below)
         level = below
+
+
+def _notes_in(objects: Objects, prefix: str, body: bytes, below: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """The notes that stand in one directory; its directories are added to ``below``, by tree, with their prefix."""
+    id_bytes = trees.id_length_bytes(objects.object_format)
+    for entry in trees.entries(body, id_bytes):
+        length = len(prefix) + len(entry.name)
+        if _is_file(entry) and length == 2 * id_bytes and _HEX.fullmatch(entry.name):
+            yield prefix + entry.name, entry.id
+        elif entry.mode == trees.DIRECTORY and length < 2 * id_bytes and _FAN_OUT.fullmatch(entry.name):
+            below.setdefault(entry.id, prefix + entry.name)
 
 
 def _is_file(entry: Entry) -> bool:

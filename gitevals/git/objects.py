@@ -38,26 +38,32 @@ class Objects(Protocol):
     def object_format(self) -> str:
         """``sha1`` or ``sha256``."""
 
-    def read_many(self, names: Sequence[str]) -> list[GitObject | None]:
+    def read_many(self, names: Sequence[str], *, limit_bytes: int | None = None) -> list[GitObject | None]:
         """The object for each name, None where there is none.
 
-        A name is a full lower-case hex id, or ``<id>:<path>`` with the id of a commit, tag or tree.
+        A name is a full lower-case hex id, or ``<id>:<path>`` with the id of a commit, tag or tree. Of a body larger
+        than ``limit_bytes`` only one byte more than these is read, which tells it from one that fits.
         """
 
     def write_many(self, objects: Sequence[NewObject]) -> list[str]:
         """The hex id of each object, after all of them are in the database."""
 
+    def settle(self) -> None:
+        """Return once everything written so far would survive a loss of power."""
 
-def read(objects: Objects, name: str) -> GitObject | None:
-    """The object called ``name``, or None."""
-    return objects.read_many([name])[0]
+
+def read(objects: Objects, name: str, *, limit_bytes: int | None = None) -> GitObject | None:
+    """The object called ``name``, or None; ``limit_bytes`` as in `Objects.read_many`."""
+    return objects.read_many([name], limit_bytes=limit_bytes)[0]
 
 
 def require(objects: Objects, name: str) -> GitObject:
     """The object called ``name``; `ObjectMissing` where there is none."""
     found = read(objects, name)
     if found is None:
-        raise ObjectMissing(f"object {name} is missing", hint="fetch it again, or look with `git fsck`")
+        raise ObjectMissing(
+            f"object {name.removesuffix(':')} is missing", hint="fetch it again, or look with `git fsck`"
+        )
     return found
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -12,8 +12,10 @@ from gitevals.git.objects import GitObject, NewObject, Objects, read
 FILE = "100644"
 EXECUTABLE = "100755"
 DIRECTORY = "40000"
+SUBMODULE = "160000"
 
 _RAW = {length: re.compile(rb"([0-7]+) ([^\0/]+)\0(.{%d})" % length, re.DOTALL) for length in (20, 32)}
+_LOST = "fetch it again, or look with `git fsck`"
 _REFUSED_NAMES = ("", ".", "..", ".git", "git~1")
 
 Directories = dict[str, dict[str, "Entry | None"]]
@@ -37,20 +39,28 @@ def id_length_bytes(object_format: str) -> int:
     return 32 if object_format == "sha256" else 20
 
 
-def raw_entries(body: bytes, id_length_bytes: int) -> list[tuple[bytes, bytes, bytes]]:
-    """Mode, name and binary id of each entry: for readers of very many trees."""
-    found: list[tuple[bytes, bytes, bytes]] = _RAW[id_length_bytes].findall(body)
-    if sum(len(mode) + len(name) for mode, name, _ in found) + (2 + id_length_bytes) * len(found) != len(body):
+def raw_entries(body: bytes, id_length_bytes: int) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Mode, name and binary id of each entry, one by one; raises at the end where the tree is damaged."""
+    end = 0
+    for entry in _RAW[id_length_bytes].finditer(body):
+        if entry.start() != end:
+            break
+        end = entry.end()
+        mode, name, binary = entry.groups()
+        yield mode, name, binary
+    if end != len(body):
         raise CannotTell("a tree object is damaged", hint="look for more with `git fsck`")
-    return found
+
+
+def entries(body: bytes, id_length_bytes: int) -> Iterator[Entry]:
+    """The entries of a tree's body one by one, as `raw_entries` finds them: a tree may have very many."""
+    for mode, name, binary in raw_entries(body, id_length_bytes):
+        yield Entry(mode.decode(), name.decode("utf-8", "surrogateescape"), binary.hex())
 
 
 def parse(body: bytes, id_length_bytes: int) -> list[Entry]:
     """The entries of a tree's body, in the order they are stored."""
-    return [
-        Entry(mode.decode(), name.decode("utf-8", "surrogateescape"), binary.hex())
-        for mode, name, binary in raw_entries(body, id_length_bytes)
-    ]
+    return list(entries(body, id_length_bytes))
 
 
 def serialise(entries: Iterable[Entry]) -> bytes:
@@ -63,29 +73,56 @@ def serialise(entries: Iterable[Entry]) -> bytes:
     return b"".join(line for _, line in sorted(lines))
 
 
-def load(objects: Objects, tree_ids: Sequence[str]) -> list[list[Entry]]:
-    """The entries of each tree, by one read; `ObjectMissing` where an id is no tree here."""
-    loaded = []
+def bodies(objects: Objects, tree_ids: Sequence[str]) -> list[bytes]:
+    """The body of each tree, by one read; `ObjectMissing` where an id is no tree here."""
+    found = []
     for tree_id, tree in zip(tree_ids, objects.read_many(tree_ids), strict=True):
         if tree is None or tree.kind != "tree":
-            raise ObjectMissing(f"tree {tree_id} is missing", hint="fetch it again, or look with `git fsck`")
-        loaded.append(parse(tree.body, id_length_bytes(objects.object_format)))
-    return loaded
+            raise ObjectMissing(f"tree {tree_id} is missing", hint=_LOST)
+        found.append(tree.body)
+    return found
 
 
-def find(objects: Objects, root: str, path: str) -> GitObject | None:
+def load(objects: Objects, tree_ids: Sequence[str]) -> list[list[Entry]]:
+    """The entries of each tree, by one read; `ObjectMissing` where an id is no tree here."""
+    length = id_length_bytes(objects.object_format)
+    return [parse(body, length) for body in bodies(objects, tree_ids)]
+
+
+def find(objects: Objects, root: str, path: str, *, limit_bytes: int | None = None) -> GitObject | None:
     """What stands at ``path`` below a commit, tag or tree, by reading each tree on the way."""
     found = read(objects, root)
     while found is not None and found.kind in ("commit", "tag"):
-        found = read(objects, found.body.split(b"\n", 1)[0].split(b" ")[1].decode())
-    for part in path.split("/") if path else ():
+        named = found.body.partition(b"\n")[0].partition(b" ")[2]  # of damage, what is no id
+        found = read(objects, named.decode("utf-8", "replace"))
+    parts = path.split("/") if path else []
+    for depth, part in enumerate(parts, 1):
         if found is None or found.kind != "tree":
             return None
-        named = {entry.name: entry.id for entry in parse(found.body, id_length_bytes(objects.object_format))}
-        if part not in named:
+        wanted = part.encode("utf-8", "surrogateescape")
+        within = raw_entries(found.body, id_length_bytes(objects.object_format))
+        ids = [binary.hex() for _, name, binary in within if name == wanted]
+        if not ids:
             return None
-        found = read(objects, named[part])
+        found = read(objects, ids[-1], limit_bytes=limit_bytes if depth == len(parts) else None)
     return found
+
+
+def require_absent(objects: Objects, root: str, paths: Iterable[str]) -> None:
+    """Raise `ObjectMissing` if a tree below the commit ``root`` names one of ``paths``, where nothing can be read."""
+    for path in paths:
+        directory, _, name = path.rpartition("/")
+        above = read(objects, f"{root}:{directory}")
+        if above is None and not directory:
+            raise ObjectMissing(f"commit {root[:12]} or its tree is missing", hint=_LOST)
+        if above is None:
+            require_absent(objects, root, [directory])
+        elif above.kind == "tree" and _names(above, name):
+            raise ObjectMissing(f"{path} of {root[:12]} is missing", hint=_LOST)
+
+
+def _names(tree: GitObject, name: str) -> bool:
+    return any(entry.name == name and entry.mode != SUBMODULE for entry in entries(tree.body, len(tree.id) // 2))
 
 
 class Uncommitted:
@@ -99,13 +136,16 @@ class Uncommitted:
         """As that of the objects read from."""
         return self._objects.object_format
 
-    def read_many(self, names: Sequence[str]) -> list[GitObject | None]:
+    def read_many(self, names: Sequence[str], *, limit_bytes: int | None = None) -> list[GitObject | None]:
         """As the objects read from have them."""
-        return self._objects.read_many(names)
+        return self._objects.read_many(names, limit_bytes=limit_bytes)
 
     def write_many(self, objects: Sequence[NewObject]) -> list[str]:
         """The ids that the objects would have."""
         return [object_id(new.kind, new.body, self.object_format) for new in objects]
+
+    def settle(self) -> None:
+        """Nothing was written."""
 
 
 def edit(objects: Objects, root: str | None, changes: Mapping[str, str | Entry | None]) -> str:

@@ -27,7 +27,7 @@ def records(session: Session) -> list[Finding]:
     found = journal(session, evidence)
     own = _own(session)
     said = [own, _writers(Counter(entry.writer for entry in found.entries))]
-    unread = Counter(fault.ledger for fault in dict.fromkeys(evidence.faults))
+    unread = Counter(fault.ledger for fault in evidence.faults) + Counter(evidence.untold)
     for ledger, count in sorted(unread.items()):
         text = f"{count} line{'s' if count > 1 else ''} of {ledger} cannot be read; they hide no other"
         said.append(Finding(name="ledgers", state=State.NOTE, text=text, repair="git evals log"))

@@ -96,9 +96,14 @@ def _verifying(facts: Facts) -> list[Stored]:
 
 def _verification_of(facts: Facts) -> tuple[Result | None, list[Stored]]:
     """What the deciding evaluations of the key say of project verification (None: nothing), and which they are."""
-    final = deciding(list(facts.evaluations), _verifying(facts))
+    known, group = list(facts.evaluations), _verifying(facts)
+    final = deciding(known, group)
     results = {stored.evaluation.verification_result for stored in final}
-    for result in (Result.FAILED, Result.INCONCLUSIVE, Result.NOT_RUN, Result.PASSED):
+    concluded = [entry for entry in group if entry.evaluation.verification_result in (Result.FAILED, Result.PASSED)]
+    last = deciding(known, concluded)
+    if any(stored.evaluation.verification_result is Result.FAILED for stored in last):
+        return Result.FAILED, final if Result.FAILED in results else last  # a run without a result lifts no failure
+    for result in (Result.INCONCLUSIVE, Result.NOT_RUN, Result.PASSED):
         if result in results:
             return result, final
     return None, final

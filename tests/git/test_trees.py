@@ -28,13 +28,16 @@ class Counting:
         self.reads: list[list[str]] = []
         self.writes: list[list[NewObject]] = []
 
-    def read_many(self, names: Sequence[str]) -> list[GitObject | None]:
+    def read_many(self, names: Sequence[str], *, limit_bytes: int | None = None) -> list[GitObject | None]:
         self.reads.append(list(names))
-        return self.objects.read_many(names)
+        return self.objects.read_many(names, limit_bytes=limit_bytes)
 
     def write_many(self, objects: Sequence[NewObject]) -> list[str]:
         self.writes.append(list(objects))
         return self.objects.write_many(objects)
+
+    def settle(self) -> None:
+        self.objects.settle()
 
 
 def contradicts(paths: Mapping[str, object]) -> bool:
