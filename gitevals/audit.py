@@ -10,7 +10,7 @@ from gitevals.config import PATH
 from gitevals.contracts.reading import BaseConfig, config_at
 from gitevals.errors import BadInput, ConfigInvalid
 from gitevals.gate import evidenced_starts
-from gitevals.git import history
+from gitevals.git import history, trees
 from gitevals.model.contract import Mode
 from gitevals.model.decision import Decision
 from gitevals.model.movement import Commit, Span
@@ -85,7 +85,10 @@ def _first_parents(by_id: dict[str, history.Entry], tip: str) -> list[Commit]:
 
 def _enrolment(grounds: Grounds, chain: Sequence[Commit]) -> int | None:
     found = grounds.objects.read_many([f"{commit.id}:{PATH}" for commit in chain])
-    return next((n for n, config in enumerate(found) if config is not None), None)
+    enrolled = next((n for n, config in enumerate(found) if config is not None), None)
+    for commit in chain[:enrolled][-1:]:  # one that is lost would take all it governed out of the audit
+        trees.require_absent(grounds.objects, commit.id, [PATH])
+    return enrolled
 
 
 def _steps(by_id: dict[str, history.Entry], chain: Sequence[Commit], start: int) -> list[tuple[history.Entry, ...]]:

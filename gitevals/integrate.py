@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from gitevals.errors import BadInput, GitFailed
+from gitevals.errors import BadInput, CannotTell, EvalsError, GitFailed
 from gitevals.git.repo import Repo
 from gitevals.git.scratch import Scratch, quoted
 from gitevals.git.scratch_merge import merge
@@ -89,10 +89,20 @@ def _named(repo: Repo, base: str, commit: str) -> _Named:
     try:
         found = repo.text("rev-parse", *asked, "--").splitlines()
     except GitFailed as error:
-        raise _unknown(base, commit) from error
+        raise _unread(repo, base, commit) from error
     if any(line.startswith("^") for line in found):  # a range
         raise _unknown(base, commit)
     return _Named(base=found[0], base_tree=found[1], commit=found[2], tree=found[3], parents=tuple(found[4:-1]))
+
+
+def _unread(repo: Repo, base: str, commit: str) -> EvalsError:
+    """Why two names are not two commits: nobody would type a full id, so one that cannot be read is lost or damaged."""
+    for name in (base, commit):
+        is_id = len(name) == len(repo.zero) and name.isalnum()
+        if is_id and repo.run("cat-file", "-t", f"{name}^{{tree}}", accept=range(256)).status:
+            hint = "`git fetch` brings what is missing, `git fsck` finds damage"
+            return CannotTell(f"commit {name[:12]} or its tree cannot be read", hint=hint)
+    return _unknown(base, commit)
 
 
 def _unknown(base: str, commit: str) -> BadInput:

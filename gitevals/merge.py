@@ -16,7 +16,7 @@ from gitevals.evaluate.run import run
 from gitevals.git import history, refs
 from gitevals.git import run as git
 from gitevals.git import scratch as scratches
-from gitevals.git.repo import Repo, discover
+from gitevals.git.repo import Repo, discover, environment
 from gitevals.git.worktrees import worktrees
 from gitevals.integrate import Candidate
 from gitevals.model.contract import Mode
@@ -112,15 +112,29 @@ def _evaluated(session: Session, wish: Wish, examined: Sequence[Examined], manne
 
 def _worktree(repo: Repo, ref: str) -> Repo | None:
     """The work tree that has ``ref`` checked out, or None."""
+    if repo.worktree and repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)) == ref:
+        return repo  # git does not list the work tree of a git directory that is kept apart from it
     for tree in worktrees(repo):
         if tree.branch == ref and not tree.bare and os.path.isdir(tree.path):
-            return discover(tree.path, {**repo.env})
+            return discover(tree.path, environment(repo.env))
     return None
+
+
+def _in(worktree: Repo, *arguments: str) -> git.Completed:
+    """What git does in ``worktree``; it is told the git directory only where it would not find it by itself.
+
+    Hooks inherit what git was told, and a program in a hook that makes a repository of its own would remake this one.
+    """
+    env, place = environment(worktree.env), worktree.worktree
+    asked = git.run(["rev-parse", "--absolute-git-dir"], env=env, cwd=place, accept=range(256))
+    found = os.path.realpath(os.fsdecode(asked.stdout.removesuffix(b"\n"))) == os.path.realpath(worktree.git_dir)
+    told = [] if found and asked.status == 0 else [f"--git-dir={worktree.git_dir}"]
+    return git.run_to_its_end([*told, *arguments], env=worktree.env, cwd=place, accept=range(256))
 
 
 def _refuse_unready(worktree: Repo, wish: Wish) -> None:
     for name, what in _IN_PROGRESS.items():
-        if os.path.lexists(os.path.join(worktree.git_dir, name)):
+        if refs.is_under_way(worktree, name):
             raise Refused(f"{what} is in progress in {worktree.worktree}", hint="finish or abort it first")
     # A merge leaves alone what stands in a submodule; only its entry in the index could be in the way.
     wanted = ("--untracked-files=all", "--no-renames", "--ignore-submodules=all")
@@ -180,7 +194,8 @@ def _message(session: Session, wish: Wish) -> str:
         f"Squash branch '{name}' into {short}" if wish.shape is Shape.SQUASH else f"Merge branch '{name}' into {short}"
     )
     trailers = [option for task in wish.tasks for option in ("--trailer", f"{TRAILER}: {task}")]
-    arguments = ("interpret-trailers", "--if-exists=addIfDifferent", *trailers)
+    rules = ("--where=end", "--if-exists=addIfDifferent", "--if-missing=add")
+    arguments = (*history.SETTLED, "interpret-trailers", *rules, *trailers)
     done = session.repo.run(*arguments, stdin=os.fsencode(f"{wish.message or usual}\n"))
     return os.fsdecode(done.stdout)
 
@@ -203,12 +218,7 @@ def _move(repo: Repo, wish: Wish, made: str, worktree: Repo | None) -> None:
     if refs.values(repo, wish.target.ref).get(wish.target.ref) != wish.target.tip:
         raise _moved(wish)
     try:
-        done = git.run_to_its_end(
-            ["merge", "--ff-only", "--no-squash", "--commit", "--no-stat", made],
-            env=worktree.env,
-            cwd=worktree.worktree,
-            accept=range(256),
-        )
+        done = _in(worktree, "merge", "--ff-only", "--no-squash", "--commit", "--no-stat", made)
     except KeyboardInterrupt:
         _bring_back(repo, wish, made, worktree)
         raise
@@ -226,8 +236,7 @@ def _bring_back(repo: Repo, wish: Wish, made: str, worktree: Repo) -> None:
     Where git had not begun there is nothing to take out, and git then changes nothing.
     """
     if refs.values(repo, wish.target.ref).get(wish.target.ref) == wish.target.tip:
-        back = ["read-tree", "-m", "-u", made, wish.target.tip]
-        git.run_to_its_end(back, env=worktree.env, cwd=worktree.worktree, accept=range(256))
+        _in(worktree, "read-tree", "-m", "-u", made, wish.target.tip)
 
 
 def _moved(wish: Wish) -> Refused:

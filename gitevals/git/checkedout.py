@@ -46,7 +46,7 @@ def switch(scratch: Scratch, commit: str) -> None:
 
 
 def explained(scratch: Scratch, commit: str, error: GitFailed) -> Exception:
-    """Why git could not read ``commit``: it is not here, or not all of it is; else ``error`` itself."""
+    """Why git could not read ``commit``: it is not here, or not all of it is; else what git said."""
     if scratch.repo.run("cat-file", "-e", f"{commit}^{{commit}}", accept=range(256)).status:
         shallow = os.path.exists(os.path.join(scratch.repo.git_dir, "shallow"))
         hint = "the repository is shallow: `git fetch --unshallow`" if shallow else "fetch it first: `git fetch`"
@@ -56,7 +56,8 @@ def explained(scratch: Scratch, commit: str, error: GitFailed) -> Exception:
         partial = next((source for source in scratch.sources if promised.is_partial(source)), None)
         hint = promised.hint(partial) if partial else "this brings what a clone lacks: `git fetch --refetch`"
         return BadInput(f"{len(missing)} objects of commit {commit} are not in the repository", hint=hint)
-    return error
+    hint = error.hint or "look for damage with `git fsck`"
+    return GitFailed(error.message, status=error.status, stderr=error.stderr, hint=hint)
 
 
 def _proven(scratch: Scratch, commit: str) -> Tracked:

@@ -8,6 +8,9 @@ from gitevals.errors import GitFailed
 from gitevals.git.repo import Repo
 from gitevals.git.run import Started
 
+# What counts as a trailer must not hang on anybody's configuration.
+SETTLED = ("-c", "trailer.separators=:", "-c", "core.commentChar=#")
+
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One commit of a log; ``trailers`` are the values of the trailer that was asked for, in order."""
@@ -28,9 +31,7 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
 def log_arguments(*ranges: str, trailer: str) -> tuple[str, ...]:
     """The arguments of the `git log` whose output `parse_log` reads."""
     fields = f"%m%H%x00%T%x00%P%x00%(trailers:key={trailer},valueonly,unfold,separator=%x01)"
-    # What counts as a trailer must not hang on anybody's configuration.
-    settled = ("-c", "trailer.separators=:", "-c", "core.commentChar=#")
-    return (*settled, "log", "-z", "--no-show-signature", "--no-color", "--encoding=UTF-8", f"--format={fields}",
+    return (*SETTLED, "log", "-z", "--no-show-signature", "--no-color", "--encoding=UTF-8", f"--format={fields}",
             *ranges, "--")  # fmt: skip
 
 
@@ -98,7 +99,11 @@ def not_contained(repo: Repo, new: str, excluded: Sequence[str]) -> frozenset[st
 def changed_paths(repo: Repo, old: str, new: str) -> dict[str, str]:
     """The paths in which the trees of two commits differ, submodules too, each with its new mode (zeros: removed)."""
     asked = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", old, new)
-    fields = repo.run(*asked).stdout.decode("utf-8", "surrogateescape").split("\0")
+    try:
+        fields = repo.run(*asked).stdout.decode("utf-8", "surrogateescape").split("\0")
+    except GitFailed as error:
+        hint = "`git fetch` brings what is missing, `git fsck` finds damage"
+        raise GitFailed(error.message, status=error.status, stderr=error.stderr, hint=hint) from error
     return {path: told.split()[1] for told, path in zip(fields[::2], fields[1::2], strict=False) if path}
 
 

@@ -60,22 +60,27 @@ def missing(reader: Repo, commits: Sequence[str]) -> frozenset[str]:
 
 def _fetch(source: Repo, lacking: frozenset[str], *, made_no_progress: bool) -> None:
     found = remotes(source)
-    reason = "it sends them not" if made_no_progress else "no remote is a promisor"
+    said = "it sends them not" if made_no_progress else "no remote is a promisor"
     stdin = "".join(f"{oid}\n" for oid in sorted(lacking)).encode()
     for remote in () if made_no_progress else found:
         try:
             source.run(*_FETCH, remote, *_NOTHING_ELSE, stdin=stdin)
             return
         except GitFailed as error:
-            reason = _said(error)
+            said = reason(error.stderr) or error.message
     named = found[0] if found else "the remote"
-    raise CannotTell(f"{len(lacking)} promised objects could not be fetched from {named}: {reason}", hint=hint(source))
+    raise CannotTell(f"{len(lacking)} promised objects could not be fetched from {named}: {said}", hint=hint(source))
 
 
-def _said(error: GitFailed) -> str:
+def unfetched(source: Repo, stderr: str) -> CannotTell:
+    """The error for what git, which said ``stderr``, should have fetched into a partial clone when it was read."""
+    named = next(iter(remotes(source)), "the remote")
+    return CannotTell(f"a promised object could not be fetched from {named}: {reason(stderr)}", hint=hint(source))
+
+
+def reason(stderr: str) -> str:
     """Git's reason: the transport speaks first, then git, then comes advice."""
-    lines = [line.strip() for line in error.stderr.splitlines() if line.strip()]
-    return "; ".join(lines[:2]) or error.message
+    return "; ".join([line.strip() for line in stderr.splitlines() if line.strip()][:2])
 
 
 def hint(source: Repo) -> str:

@@ -11,8 +11,9 @@ from gitevals.git.run import Started
 
 MINIMUM_GIT = (2, 38)
 
-# What a hook or a surrounding git sets for *its* command and must not steer ours. The quarantine variables
-# (GIT_OBJECT_DIRECTORY and its kin) stay: without them the objects of a push cannot be seen.
+# What a hook or a surrounding git sets for *its* command and must not steer ours. Two kinds stay: the quarantine's
+# (GIT_QUARANTINE_PATH and object directories), without which the objects of a push could not be seen and refs could be
+# moved there; and configuration (`git -c …`, GIT_CONFIG_COUNT), which may be what lets git open the repository at all.
 _NOT_OURS = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -24,6 +25,9 @@ _NOT_OURS = (
     "GIT_INTERNAL_SUPER_PREFIX",
     "GIT_SHALLOW_FILE",
     "GIT_GRAFT_FILE",
+    "GIT_CONFIG",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_ATTR_SOURCE",
     "GIT_REFLOG_ACTION",
     "GIT_LITERAL_PATHSPECS",
     "GIT_GLOB_PATHSPECS",
@@ -33,6 +37,7 @@ _NOT_OURS = (
     "GIT_EXTERNAL_DIFF",
     "GIT_TRACE",
 )
+_OWN_OBJECTS, _FURTHER_OBJECTS = "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"
 _ALWAYS = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -92,9 +97,21 @@ class Repo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment for our own git commands: the caller's, less what steers another command."""
+    """The environment for our own git commands: the caller's, less what steers another command.
+
+    Object directories become absolute: our commands do not run where the caller's did.
+    """
     kept = {name: value for name, value in inherited.items() if name not in _NOT_OURS}
+    if _OWN_OBJECTS in kept:
+        kept[_OWN_OBJECTS] = _absolute(kept[_OWN_OBJECTS])
+    further = kept.get(_FURTHER_OBJECTS, "")
+    if '"' not in further and further:  # quotes are git's own, and what it lists is absolute
+        kept[_FURTHER_OBJECTS] = ":".join(_absolute(part) for part in further.split(":") if part)
     return {**kept, **_ALWAYS}
+
+
+def _absolute(path: str) -> str:
+    return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
 
 
 def discover(directory: str | None = None, inherited: Mapping[str, str] | None = None) -> Repo:
@@ -113,7 +130,7 @@ def discover(directory: str | None = None, inherited: Mapping[str, str] | None =
         common_dir=common_dir,
         worktree=worktree,
         object_format=object_format,
-        env=environment(outer),
+        env=environment(outer) | ({"GIT_WORK_TREE": worktree} if worktree and "GIT_WORK_TREE" in outer else {}),
     )
 
 
@@ -131,9 +148,26 @@ def _asked(env: Mapping[str, str], directory: str | None, name: str) -> str:
 
 
 def _no_repository(error: GitFailed) -> Exception:
-    if error.status == 127 or "dubious ownership" in error.stderr:
+    if error.status == 127:
         return error
-    return NotARepository("not a git repository", hint="run the command inside a repository, or `git init` first")
+    said = error.stderr[max(error.stderr.find("fatal: "), 0) :]
+    if said.startswith("fatal: not a git repository (or any"):
+        return NotARepository("not a git repository", hint="run the command inside a repository, or `git init` first")
+    reason, _, advice = said.partition("\n\n")
+    reason = " ".join(reason.partition("\nTo add an exception")[0].removeprefix("fatal: ").split())
+    return GitFailed(
+        f"git does not open this repository: {reason}", status=error.status, stderr=error.stderr,
+        hint=f"`{advice.strip()}`" if advice.startswith("\t") else _hint_of(reason),
+    )  # fmt: skip
+
+
+def _hint_of(refusal: str) -> str:
+    """What may help where git refuses a repository; its wording decides about nothing but this."""
+    if "extension" in refusal or "repo version" in refusal:
+        return "a newer git may know this format"
+    if "safe.bareRepository" in refusal:
+        return "name it: `git --git-dir=DIRECTORY evals …`"
+    return "`git status` must work here first"
 
 
 def check_version(env: Mapping[str, str]) -> tuple[int, ...]:

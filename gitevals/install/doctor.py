@@ -11,12 +11,13 @@ from gitevals.contracts.reading import BaseConfig, config_at
 from gitevals.contracts.stating import Source, content, stated
 from gitevals.errors import ConfigInvalid, EvalsError
 from gitevals.evidence.reading import LEDGER_PATTERNS, LOGS
-from gitevals.git import history, promised, refs, repo, scratch
-from gitevals.git.worktrees import worktrees
-from gitevals.install import hooks
+from gitevals.git import refs, repo, scratch
+from gitevals.install import hookfindings, places
 from gitevals.install.finding import Finding, State
+from gitevals.install.locks import locks, unfinished
 from gitevals.install.probe import probe
 from gitevals.install.records import records
+from gitevals.install.repository import is_writable, repository
 from gitevals.listing import task_ids
 from gitevals.model.task import check_task_id
 from gitevals.session import Session
@@ -27,14 +28,16 @@ _INSTALL = "git evals hooks install"
 
 
 def examine(session: Session, *, clean: bool) -> list[Finding]:
-    """Every finding; ``clean`` removes scratch directories that nobody uses any more, and nothing else is changed."""
+    """Every finding; ``clean`` removes what killed commands of ours left behind, and nothing else is changed."""
     found: list[Finding] = []
     for name, look in _LOOKS.items():
         try:
             found += look(session)
         except EvalsError as error:
             found.append(Finding(name=name, state=State.PROBLEM, text=error.message, repair=error.hint))
-    return [*found, *_scratch(session, clean=clean)]
+    for left in (locks, unfinished, _scratch):
+        found += left(session, clean=clean)
+    return found
 
 
 def _programs(session: Session) -> list[Finding]:
@@ -44,17 +47,6 @@ def _programs(session: Session) -> list[Finding]:
         Finding(name="git", state=State.OK, text=session.repo.text("version").removeprefix("git version ") or version),
         Finding(name="python", state=State.OK, text=f"{python} at {sys.executable}"),
     ]
-
-
-def _repository(session: Session) -> list[Finding]:
-    found = []
-    if history.is_shallow(session.repo):
-        text = "shallow: deliveries and audits cannot look further back than it does"
-        found.append(Finding(name="repository", state=State.NOTE, text=text, repair="git fetch --unshallow"))
-    if promised.remotes(session.repo):
-        text = "a partial clone: objects are fetched when they are needed, also before checks run"
-        found.append(Finding(name="repository", state=State.NOTE, text=text))
-    return found or [Finding(name="repository", state=State.OK, text=f"complete, {session.repo.object_format}")]
 
 
 def _bases(session: Session) -> dict[str, BaseConfig | ConfigInvalid | None]:
@@ -161,36 +153,10 @@ def _list(session: Session) -> list[Finding]:
         text = "absent or cut short: the next movement of any branch writes it anew"
         return [Finding(name=name, state=State.NOTE, text=text, repair=_INSTALL)]
     if set(kept) != set(wanted):
-        text = f"it names {', '.join(kept)}, but the configuration says {', '.join(wanted) or 'nothing'}"
+        said = ", ".join(protection.plain(wanted)) or "nothing"
+        text = f"it names {', '.join(protection.plain(kept))}, but the configuration says {said}"
         return [Finding(name=name, state=State.PROBLEM, text=text, repair=_INSTALL)]
-    return [Finding(name=name, state=State.OK, text=", ".join(kept))]
-
-
-def _hooks(session: Session) -> list[Finding]:
-    by_state: dict[str, list[str]] = {}
-    for entry in hooks.status(session.repo):
-        by_state.setdefault(entry.state, []).append(entry.event)
-    return [_of_hooks(state, ", ".join(events)) for state, events in by_state.items()]
-
-
-def _of_hooks(state: str, events: str) -> Finding:
-    texts = {
-        "installed": f"installed: {events}",
-        "outdated": f"of another version or installation: {events}",
-        "absent": f"absent: {events}",
-        "foreign": f"somebody else's: {events}",
-        "elsewhere": f"git looks for them in core.hooksPath: {events}",
-    }
-    repairs = {
-        "installed": "",
-        "foreign": "move it away, then `git evals hooks install`",
-        "elsewhere": "git config --unset core.hooksPath, then `git evals hooks install`",
-    }
-    ok = state == "installed"
-    return Finding(
-        name="hooks", state=State.OK if ok else State.PROBLEM, text=texts.get(state, f"{state}: {events}"),
-        repair=repairs.get(state, _INSTALL),
-    )  # fmt: skip
+    return [Finding(name=name, state=State.OK, text=", ".join(protection.plain(kept)))]
 
 
 def _gate(session: Session) -> list[Finding]:
@@ -199,8 +165,10 @@ def _gate(session: Session) -> list[Finding]:
     ref = trust if trust in bases else next(iter(bases), None)
     if ref is None:
         return [Finding(name="gate", state=State.NOTE, text="nothing is guarded yet, so nothing can be tried")]
+    if not is_writable(session.repo):
+        return [Finding(name="gate", state=State.NOTE, text="nothing can move here, so nothing can be tried")]
     base = bases[ref]
-    return [probe(session.repo, tree.path, ref, base.commit, base.config.mode) for tree in worktrees(session.repo)]
+    return [probe(session.repo, root, ref, base.commit, base.config.mode) for root in places.roots(session.repo)]
 
 
 def _disk(session: Session) -> list[Finding]:
@@ -249,11 +217,11 @@ def _scratch(session: Session, *, clean: bool) -> list[Finding]:
 
 _LOOKS: Mapping[str, Callable[[Session], list[Finding]]] = {
     "programs": _programs,
-    "repository": _repository,
+    "repository": repository,
     "trusted branch": _trust,
     "configuration": _configuration,
     "protected list": _list,
-    "hooks": _hooks,
+    "hooks": hookfindings.examine,
     "gate": _gate,
     "records": records,
     "disk": _disk,

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+from gitevals import cache
 from gitevals.config import PATH
 from gitevals.configfile import parse
 from gitevals.errors import BadInput
@@ -50,6 +51,8 @@ def initialise(
     """
     repo = session.repo
     _refuse_way(session)
+    if with_hooks:
+        hooks.require_possible(repo)
     said = []
     branches = [_checked(session, name) for name in protect] or [_current(session)]
     if from_yard is not None:
@@ -126,5 +129,5 @@ def _head(branches: Sequence[str], mode: Mode) -> str:
 
 
 def _write(file: Path, content: bytes) -> str:
-    file.write_bytes(content)
+    cache.replace(str(file.parent), file.name, content)
     return f"wrote {PATH}; look it over, then commit it"

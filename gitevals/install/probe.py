@@ -22,10 +22,12 @@ def probe(repo: Repo, directory: str, ref: str, tip: str, mode: Mode) -> Finding
         text = f"the work tree {directory} is not there"
         return Finding(name="gate", state=State.NOTE, text=text, repair="git worktree prune")
     asked = f"start\ndelete {ref} {tip}\nprepare\nabort\n".encode("utf-8", "surrogateescape")
+    # A git directory that stands alone may be out of bounds unless it is named (safe.bareRepository).
+    named = [f"--git-dir={directory}"] if directory == repo.common_dir else []
     try:
         # Killed in the middle, git would leave the ref locked.
         done = run.run_to_its_end(
-            ["update-ref", "--stdin"], env=repo.env, cwd=directory, stdin=asked, accept=range(256)
+            [*named, "update-ref", "--stdin"], env=repo.env, cwd=directory, stdin=asked, accept=range(256)
         )
     except EvalsError as error:
         return Finding(name="gate", state=State.PROBLEM, text=f"{directory} cannot be probed: {error.message}")
@@ -36,6 +38,9 @@ def _judged(directory: str, ref: str, mode: Mode, done: run.Completed) -> Findin
     said = [row.strip() for row in done.stderr.splitlines() if row.strip()]
     if any(row.startswith(f"{_VOICE}cannot be run") for row in said):
         text = f"{directory}: the hook cannot start git-evals, so it refuses every movement of a protected branch"
+        return Finding(name="gate", state=State.PROBLEM, text=text, repair=_INSTALL)
+    if any(row.startswith(_VOICE) and row.endswith("is missing, so this is refused") for row in said):
+        text = f"{directory}: the script of the hook is gone, so no branch can move"
         return Finding(name="gate", state=State.PROBLEM, text=text, repair=_INSTALL)
     spoke = any(row.startswith((f"{_VOICE}refused", f"{_VOICE}allowed")) for row in said)
     if done.status == 0 and not spoke:

@@ -242,6 +242,9 @@ def test_libgit2_serves_the_repositories_it_knows(a_repo: Place) -> None:
         ("sha256", ()),
         ("sha1", ("remote.origin.promisor", "true")),
         ("sha1", ("core.repositoryFormatVersion", "2")),
+        ("sha1", ("extensions.refStorage", "reftable")),
+        ("sha1", ("extensions.refStorage", "files")),
+        ("sha1", ("extensions.somethingNew", "true")),
     ],
     indirect=["object_format"],
 )
