@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gitevals import authority, cache
 from gitevals.config import Config
@@ -33,12 +33,57 @@ def patterns_of(trust: str, config: Config | None) -> tuple[str, ...]:
 
 def matches(patterns: Sequence[str], ref: str) -> bool:
     """Whether ``ref`` is protected by one of ``patterns``."""
+    if _folds(patterns):
+        return _covered([_folded(pattern) for pattern in plain(patterns)], _folded(ref))
+    return _covered(patterns, ref)
+
+
+def _covered(patterns: Sequence[str], ref: str) -> bool:
     return any(ref.startswith(p[:-1]) and len(ref) > len(p) - 1 if p.endswith("/*") else ref == p for p in patterns)
+
+
+def _folds(patterns: Sequence[str]) -> bool:
+    return any(pattern.startswith("[") for pattern in patterns)
+
+
+def _folded(name: str) -> str:
+    """``name`` as a file system compares it that takes no notice of case."""
+    if name.isascii():
+        return name.lower()
+    import unicodedata
+
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
+
+
+def plain(patterns: Sequence[str]) -> tuple[str, ...]:
+    """``patterns`` without those in brackets, which say the same once more for a shell."""
+    return tuple(pattern for pattern in patterns if not pattern.startswith("["))
+
+
+def with_folds(patterns: Sequence[str]) -> tuple[str, ...]:
+    """``patterns``, and each once more in brackets, by which a shell finds any spelling of it.
+
+    What is not ASCII becomes a star: shells do not agree on what a character is, and the gate decides in the end.
+    """
+    return (*patterns, *("".join(map(_either_case, pattern)) for pattern in patterns))
+
+
+def _either_case(char: str) -> str:
+    if not char.isascii():
+        return "*"
+    return f"[{char.upper()}{char.lower()}]" if char.isalpha() else char
+
+
+def spelled(patterns: Sequence[str], ref: str, known: Iterable[str] = ()) -> str:
+    """``ref`` as a pattern or a ``known`` ref spells it, where case makes no difference."""
+    if not _folds(patterns):
+        return ref
+    return next((name for name in (*plain(patterns), *known) if _folded(name) == _folded(ref)), ref)
 
 
 def prefixes(patterns: Sequence[str]) -> tuple[str, ...]:
     """``patterns`` as `for-each-ref` takes them: a full name, or a prefix that ends in a slash."""
-    return tuple(p[:-1] if p.endswith("/*") else p for p in patterns)
+    return tuple(p[:-1] if p.endswith("/*") else p for p in plain(patterns))
 
 
 def patterns(repo: Repo, objects: Objects) -> tuple[str, ...]:
@@ -49,9 +94,18 @@ def patterns(repo: Repo, objects: Objects) -> tuple[str, ...]:
     tip = refs.values(repo, trust).get(trust) or authority.copies(repo, [trust]).get(trust)
     try:
         found = config_at(repo, objects, tip) if tip else None
+        named = patterns_of(trust, found.config if found else None)
     except ConfigInvalid:
-        return tuple(dict.fromkeys([trust, *(read_list(repo) or ())]))
-    return patterns_of(trust, found.config if found else None)
+        named = tuple(dict.fromkeys([trust, *plain(read_list(repo) or ())]))
+    return with_folds(named) if _ignores_case(repo) else named
+
+
+def _ignores_case(repo: Repo) -> bool:
+    """Whether refs are files of a file system to which ``MAIN`` and ``main`` are one."""
+    asked = ("config", "--get-regexp", r"^(core\.ignorecase|extensions\.refstorage)$")
+    rows = dict(row.partition(" ")[::2] for row in repo.text(*asked, accept=(0, 1)).lower().splitlines())
+    files = rows.get("extensions.refstorage", "files") == "files"
+    return files and rows.get("core.ignorecase", "false") in ("true", "yes", "on", "1", "")
 
 
 def read_list(repo: Repo) -> tuple[str, ...] | None:

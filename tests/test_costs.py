@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Place, evals, with_task_branch
+from tests.conftest import Place, evals, hook_file, with_task_branch
 
 MAIN = "refs/heads/main"
 # Each of these costs a hook more than all of its own modules, or would mean that something is derived anew.
@@ -42,7 +42,7 @@ class Guarded:
         for log in self.programs.glob("*.log"):
             log.unlink()
         env = {"PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}"}
-        return self.place.attempt("sh", ".git/hooks/reference-transaction", "prepared", stdin=lines, env=env)
+        return self.place.attempt("sh", str(hook_file(self.place)), "prepared", stdin=lines, env=env)
 
     def logged(self, name: str) -> list[str]:
         """What the programs wrote to one log, sorted: they run side by side."""
@@ -113,7 +113,7 @@ def _modules(guarded: Guarded) -> frozenset[str]:
         " status = answer(sys.argv[1:]); print(*[name for name, module in sys.modules.items() if module]);"
         " sys.exit(status)"
     )
-    shim = (guarded.place.path / ".git" / "hooks" / "reference-transaction").read_text()
+    shim = hook_file(guarded.place).read_text()
     (folders,) = (shlex.split(line)[0] for line in shim.splitlines() if line.startswith("modules="))
     command = (sys.executable, "-I", "-S", "-c", code, folders.removeprefix("modules="), "reference-transaction")
     done = guarded.place.attempt(*command, stdin=guarded.evidenced)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gitevals.install import configured, hooks
 from gitevals.install.doctor import size
 from gitevals.install.probe import probe
 from gitevals.model.contract import Mode
@@ -18,6 +19,17 @@ from tests.conftest import CONFIG, Place, evals, with_task_branch
 
 HOOK = ".git/hooks/reference-transaction"
 Findings = list[dict[str, Any]]
+
+
+@pytest.fixture
+def a_guarded_project(a_guarded_project: Place, monkeypatch: pytest.MonkeyPatch, no_program: None) -> Place:
+    """A project with hook files, whatever git could do: most of what can go wrong with hooks goes wrong with files."""
+    with monkeypatch.context() as patch:
+        patch.chdir(a_guarded_project.path)
+        with session() as here:
+            if configured.known(here.repo):
+                hooks.install(here.repo, here.objects, files=True)
+    return a_guarded_project
 
 
 def examined(place: Place, *options: str, code: int) -> Findings:
@@ -208,7 +220,7 @@ TROUBLES: dict[Callable[[Place], None], list[Expected]] = {
     _no_list: [("protected list", "note", "absent or cut short", INSTALL)],
     _wrong_list: [
         ("protected list", "problem", "refs/heads/other, but", INSTALL),
-        ("hooks", "problem", "somebody else's: reference-", "move it away"),
+        ("hooks", "problem", "somebody else's: reference-", INSTALL),
     ],
     _odd_history: [
         ("ledgers", "note", "1 line of refs/notes/evals/tester", "git evals log"),

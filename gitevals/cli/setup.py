@@ -8,7 +8,7 @@ import typer
 from gitevals import demo as stories
 from gitevals.cli.output import data, document, say
 from gitevals.errors import BadInput
-from gitevals.install import hooks, initialise
+from gitevals.install import hooks, initialise, removal
 from gitevals.model.contract import Mode
 from gitevals.model.task import quoted
 from gitevals.report import story
@@ -65,41 +65,69 @@ def demo(
     data(story.ending(keep))
 
 
+SharedOption = Annotated[
+    bool, typer.Option("--shared", help="Also in a hooks directory that serves other repositories, too.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
 @hooks_app.command()
-def install() -> None:
-    """Put the hooks in place.
+def install(
+    shared: SharedOption = False,
+    files: Annotated[
+        bool, typer.Option("--files", help="As hook files, though this git could name hooks in its configuration.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Put the hooks in place, beside whatever hooks are there.
 
     Example: git evals hooks install
     """
     with session() as here:
-        for entry in hooks.install(here.repo, here.objects):
-            data([f"{entry.event}: {entry.state}"])
+        _show(hooks.install(here.repo, here.objects, shared=shared, files=files), as_json=as_json)
 
 
 @hooks_app.command()
-def uninstall() -> None:
-    """Take the hooks away.
+def uninstall(shared: SharedOption = False, as_json: JsonOption = False) -> None:
+    """Take the hooks away, and put back what they displaced.
 
     Example: git evals hooks uninstall
     """
     with session() as here:
-        removed = hooks.uninstall(here.repo)
-        data([f"removed {line(path)}" for path in removed] or ["no hook of git-evals is installed"])
+        removed = removal.uninstall(here.repo, shared=shared)
+    if as_json:
+        document({"schema": 1, "removed": removed.hooks, "left": removed.left})
+        return
+    data([f"removed {line(name)}" for name in removed.hooks] or ["no hook of git-evals is installed"])
+    data([f"left: {line(path)}, which ours had displaced; its place is taken or gone" for path in removed.left])
 
 
 @hooks_app.command()
-def status(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
+def status(as_json: JsonOption = False) -> None:
     """Show how each hook stands.
 
     Example: git evals hooks status
     """
     with session() as here:
         found = hooks.status(here.repo)
-        if as_json:
-            document({"schema": 1, "hooks": found})
-        else:
-            data([f"{entry.event}: {entry.state}" for entry in found])
-        if any(entry.state != "installed" for entry in found):
-            raise typer.Exit(1)
+    _show(found, as_json=as_json)
+    if any(entry.state not in hooks.FINE for entry in found):
+        raise typer.Exit(1)
+
+
+def _show(found: list[hooks.HookStatus], *, as_json: bool) -> None:
+    if as_json:
+        document({"schema": 1, "hooks": found})
+        return
+    several = len({Path(entry.path).parent for entry in found}) > 1
+    data([_said(entry, several=several) for entry in found])
+
+
+def _said(entry: hooks.HookStatus, *, several: bool) -> str:
+    who = (
+        f", beside the hook of {line(entry.beside)}"
+        if entry.beside and entry.state not in ("absent", "foreign")
+        else ""
+    )
+    where = f" ({line(entry.path)})" if several or entry.state == "left" else ""
+    return f"{entry.event}: {entry.state}{who}{where}"

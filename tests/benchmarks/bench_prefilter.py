@@ -55,7 +55,7 @@ def log_interpreter(folder: Path, made: Project) -> Path:
     interpreter.chmod(0o755)
     sys.executable = str(interpreter)
     with inside(made.path) as here:
-        hooks.install(here.repo, here.objects)
+        hooks.install(here.repo, here.objects, files=True)
     sys.executable = real
     return log
 

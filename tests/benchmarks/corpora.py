@@ -127,7 +127,7 @@ def project(path: Path, *, files: int = 1, moved: int = 0) -> Project:
         aim = target(here.repo, here.objects, None)
         change = Change(target=aim, head=branch_head(here.repo, f"task/{TASK}"))
         [stored] = run(here, change, [examine(here, aim, TASK)], Manner())
-        hooks.install(here.repo, here.objects)
+        hooks.install(here.repo, here.objects, files=True)
     old, new = git(path, "rev-parse", "main", f"task/{TASK}").split()
     return Project(path=path, old=old, new=new, evaluation=stored.evaluation)
 
