@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Iterable
 
 # msgspec prefers this package where it is installed, and it costs as much as the interpreter's own start.
 sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
@@ -11,7 +12,7 @@ import msgspec
 
 from gitevals import gate, protection
 from gitevals.config import PATH
-from gitevals.errors import EvalsError
+from gitevals.errors import CannotTell, EvalsError
 from gitevals.evidence.reading import LEDGER_PATTERNS, Evidence, ledgers
 from gitevals.git import history, plumbing, refs, repo
 from gitevals.git.run import Started
@@ -59,7 +60,10 @@ def _say(*lines: str) -> None:
 def _fields(separators: int) -> list[list[str]]:
     """The lines of a hook's input, each cut at its first blanks; names may hold any other white space."""
     raw = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    return [line.split(" ", separators) for line in raw.split("\n") if line]
+    fields = [line.split(" ", separators) for line in raw.split("\n") if line]
+    if any(len(line) != separators + 1 for line in fields):
+        raise CannotTell("git told the hook of a ref in a way that is not known", hint="git evals doctor")
+    return fields
 
 
 def _here(id_length: int) -> repo.Repo:
@@ -69,7 +73,7 @@ def _here(id_length: int) -> repo.Repo:
         return repo.discover()
     common = git_dir
     try:
-        with open(os.path.join(git_dir, "commondir")) as file:
+        with open(os.path.join(git_dir, "commondir"), encoding="utf-8", errors="surrogateescape") as file:
             common = os.path.normpath(os.path.join(git_dir, file.read().strip()))
     except OSError:
         pass
@@ -100,18 +104,13 @@ def _protected(here: repo.Repo) -> tuple[str, ...]:
 
 
 def _is_housekeeping(here: repo.Repo, line: Asked) -> bool:
-    """Whether git only drops a loose ref that it has just packed: it shows up as a deletion of the branch."""
-    if (
-        line.new.strip("0")
-        or not line.old.strip("0")
-        or os.path.lexists(os.path.join(here.common_dir, "packed-refs.lock"))
-    ):
+    """Whether what looks like a deletion deletes nothing: a ref is verified, or dropped as a file because it is packed.
+
+    While git deletes a ref that is kept in files, it holds the lock of those that are packed.
+    """
+    if line.new.strip("0") or not line.old.strip("0"):
         return False
-    try:
-        with open(os.path.join(here.common_dir, "packed-refs"), encoding="utf-8", errors="surrogateescape") as file:
-            return any(entry.rstrip("\n") == f"{line.old} {line.ref}" for entry in file)
-    except OSError:
-        return False
+    return not any(os.path.lexists(os.path.join(here.common_dir, name)) for name in ("packed-refs.lock", "reftable"))
 
 
 def _plumbing(here: repo.Repo) -> "_Closing":
@@ -135,6 +134,7 @@ def _judge(
     here: repo.Repo, named: tuple[str, ...], wanted: list[Asked], *, pushed: bool = False, early: bool = False
 ) -> int:
     """Judge every protected line; the worst decides. The three questions to git are asked side by side."""
+    wanted = _spelled(named, wanted)
     branches = [line.ref.removeprefix(HEADS) for line in wanted]
     copies = [f"refs/remotes/**/{branch}" for branch in branches]
     listing = refs.start(here, *protection.prefixes(named), *LEDGER_PATTERNS, *copies)
@@ -143,6 +143,7 @@ def _judge(
     reader = here.start("cat-file", "--batch", piped=True)
     with _Closing(plumbing.PlumbingObjects(here, reader)) as objects:
         values = refs.finish(listing)
+        wanted = _spelled(named, wanted, values)
         grounds = Grounds(
             repo=here,
             objects=objects,
@@ -163,6 +164,11 @@ def _judge(
         if early and all(decision.allowed for decision in decisions):
             return 0  # the transaction that follows is judged too, and says what is worth saying
         return _concluded(here, grounds, decisions, pushed=pushed)
+
+
+def _spelled(named: tuple[str, ...], wanted: list[Asked], known: Iterable[str] = ()) -> list[Asked]:
+    """Each line about the branch that it really moves, where the file system takes no notice of case."""
+    return [msgspec.structs.replace(line, ref=protection.spelled(named, line.ref, known)) for line in wanted]
 
 
 def _start_log(here: repo.Repo, line: Asked, *, pushed: bool) -> Started | None:
@@ -187,7 +193,7 @@ def _source(grounds: Grounds, new: str) -> str:
 def _parents(grounds: Grounds, commit: str) -> list[str]:
     found = grounds.objects.read_many([commit])[0]
     head = b"" if found is None else found.body.split(b"\n\n", 1)[0]
-    return [row[7:].decode() for row in head.split(b"\n") if row.startswith(b"parent ")]
+    return [row[7:].decode("utf-8", "replace") for row in head.split(b"\n") if row.startswith(b"parent ")]
 
 
 def _copies(here: repo.Repo, wanted: list[Asked], values: dict[str, str]) -> dict[str, str]:
@@ -218,37 +224,27 @@ def _concluded(here: repo.Repo, grounds: Grounds, decisions: list[Decision], *, 
 
             _say(*words.lines(decision))
     if not allowed and not pushed:
-        undo = _undo(here, grounds, next(decision for decision in decisions if not decision.allowed))
-        _say(*([f"  undo: {undo}"] if undo else []))
+        _say(*_advice(here, grounds, next(decision for decision in decisions if not decision.allowed)))
     return 0 if allowed else 1
 
 
-def _undo(here: repo.Repo, grounds: Grounds, refused: Decision) -> str:
+def _advice(here: repo.Repo, grounds: Grounds, refused: Decision) -> list[str]:
+    """What takes back the traces of the refused command, or what there is to know of them."""
+    from gitevals import recovery
+    from gitevals.report import text
+
     try:
-        count = len(_parents(grounds, refused.new))
-        ahead = _moved_ahead(here, refused)
-        from gitevals import recovery
-
-        left = recovery.Left(
-            git_dir=here.git_dir,
-            common_dir=here.common_dir,
-            parent_count=count,
-            moved_ahead=ahead,
-            head=here.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)).removeprefix(HEADS),
-            branches=frozenset(name.removeprefix(HEADS) for name in refs.values(here, HEADS)),
+        stopped = recovery.Stopped(
+            repo=here,
+            branch=refused.ref.removeprefix(HEADS),
+            new=refused.new,
+            parent_count=len(_parents(grounds, refused.new)),
         )
-        return recovery.command(left, os.environ, branch=refused.ref.removeprefix(HEADS))
+        found = recovery.advice(stopped, os.environ, recovery.running_command(os.getppid()))
     except EvalsError:
-        return ""
-
-
-def _moved_ahead(here: repo.Repo, refused: Decision) -> bool:
-    """Whether the index is at the refused commit and no longer locked: git checks out before it moves the branch."""
-    if os.path.lexists(os.path.join(here.git_dir, "index.lock")):
-        return False
-    if not refused.new.strip("0"):
-        return False
-    return here.run("diff-index", "--cached", "--quiet", refused.new, "--", accept=(0, 1)).status == 0
+        return []
+    told = {"undo": found.undo, "left": found.left}
+    return [f"  {name}: {text.plain(said)}" for name, said in told.items() if said]
 
 
 def _watch_list(grounds: Grounds, decisions: list[Decision]) -> None:
@@ -279,45 +275,35 @@ def _pre_push(arguments: list[str]) -> int:
 
 
 def _pre_commit(arguments: list[str]) -> int:
+    from gitevals import candidate
+
+    # What replaces the tip is no commit on top of it: the transaction that follows shows what it is.
+    if "--amend" in candidate.typed():
+        return 0
     here = repo.discover()
-    merging = os.path.join(here.git_dir, "MERGE_HEAD")
-    heads = []
-    if os.path.exists(merging):
-        with open(merging) as file:
-            heads = file.read().split()
-    return _of_index(here, arguments[0], heads)
+    return _of_index(here, arguments[0], candidate.heads_under_way(here))
 
 
 def _pre_merge_commit(arguments: list[str]) -> int:
-    heads = [name.removeprefix("GITHEAD_") for name in os.environ if name.startswith("GITHEAD_")]
-    return _of_index(repo.discover(), arguments[0], heads)
+    from gitevals import candidate
+
+    heads = candidate.heads_named(os.environ)
+    return 0 if heads is None else _of_index(repo.discover(), arguments[0], heads)
 
 
 def _of_index(here: repo.Repo, branch: str, heads: list[str]) -> int:
     """Judge the commit that is about to be made, by making one of the same tree and parents that no ref names."""
+    from gitevals import candidate
+
     tip = here.text("rev-parse", "--verify", "--quiet", "HEAD^{commit}", accept=(0, 1, 128))
     if not tip:
         return 0
-    index = {"GIT_INDEX_FILE": os.path.abspath(os.environ["GIT_INDEX_FILE"])} if "GIT_INDEX_FILE" in os.environ else {}
-    tree = here.run("write-tree", env=index).stdout.decode().strip()
-    parents = [option for parent in (tip, *heads) for option in ("-p", parent)]
-    made = here.run("commit-tree", tree, *parents, "-m", "candidate judged by git-evals", env=_CANDIDATE)
-    candidate = made.stdout.decode().strip()
+    made = candidate.made(here, [tip, *heads])
     named = _protected(here)
     if not protection.matches(named, branch):
         return 0
-    return _judge(here, named, [Asked(ref=branch, old=tip, new=candidate)], early=True)
+    return _judge(here, named, [Asked(ref=branch, old=tip, new=made)], early=True)
 
-
-# Fixed, so that judging the same change twice makes one object.
-_CANDIDATE = {
-    "GIT_AUTHOR_NAME": "git-evals",
-    "GIT_AUTHOR_EMAIL": "candidate@git-evals.invalid",
-    "GIT_AUTHOR_DATE": "@946684800 +0000",
-    "GIT_COMMITTER_NAME": "git-evals",
-    "GIT_COMMITTER_EMAIL": "candidate@git-evals.invalid",
-    "GIT_COMMITTER_DATE": "@946684800 +0000",
-}
 
 _EVENTS = {
     "reference-transaction": _reference_transaction,

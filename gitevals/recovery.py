@@ -2,87 +2,188 @@
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from gitevals.errors import CannotTell
+from gitevals.git import history, refs
+from gitevals.git.repo import Repo
+
+PROC = "/proc"
+HEADS = "refs/heads/"
 # What git keeps in its directory while an operation is under way, the commands that own it, and its way back. In the
 # order in which they explain the situation: a rebase picks, and a pick may leave a merge's files behind.
 _STATES = (
+    ("rebase-merge/autostash", ("rebase", "pull"), "git rebase --quit && git switch {branch} && {unstash}"),
     ("rebase-merge", ("rebase", "pull"), "git rebase --abort"),
-    ("rebase-apply/applying", ("am",), "git am --abort"),
+    ("rebase-apply/applying", ("am",), "git am --quit && git reset --merge"),
+    ("rebase-apply/autostash", ("rebase", "pull"), "git rebase --quit && git switch {branch} && {unstash}"),
     ("rebase-apply/head-name", ("rebase", "pull"), "git rebase --abort"),
     ("rebase-apply/rebasing", ("rebase", "pull"), "git rebase --quit && git switch {branch}"),
     ("sequencer/todo", ("cherry-pick", "revert"), "git {verb} --quit && git reset --merge"),
-    ("CHERRY_PICK_HEAD", ("cherry-pick", "commit"), "git cherry-pick --abort"),
-    ("REVERT_HEAD", ("revert", "commit"), "git revert --abort"),
-    ("MERGE_HEAD", ("merge", "pull", "commit"), "git merge --abort"),
+    ("CHERRY_PICK_HEAD", ("cherry-pick",), "git cherry-pick --abort"),
+    ("REVERT_HEAD", ("revert",), "git revert --abort"),
+    ("MERGE_AUTOSTASH", ("merge", "pull"), "git reset --merge && {unstash}"),
+    ("MERGE_HEAD", ("merge", "pull"), "git merge --abort"),
 )
-# These check out before they move the branch; `commit` and plumbing leave index and work tree as they were.
+_UNSTASH = "git stash pop --index"
+# What a commit can conclude, and the words for it.
+_CONCLUDED = (
+    ("MERGE_HEAD", "the merge and what is staged are kept; `git merge --abort` drops both"),
+    ("CHERRY_PICK_HEAD", "the cherry-pick and what is staged are kept; `git cherry-pick --abort` drops both"),
+    ("REVERT_HEAD", "the revert and what is staged are kept; `git revert --abort` drops both"),
+    ("SQUASH_MSG", "the squashed change stays staged; `git reset --merge` drops it"),
+)
+# These check out before they move the branch; plumbing leaves index and work tree as they were.
 _CHECKING_OUT = ("merge", "pull", "reset", "checkout", "switch", "cherry-pick", "revert")
-_ANCESTORS_LIMIT = 6
+_OTHERS = ("commit", "branch", "fast-import")
+_ANCESTORS_LIMIT = 12
 _OPTIONS_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path")
+_PS_SECONDS = 5.0
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be seen while the refused command still runs.
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """``undo`` is the command that restores what was; ``left`` says in words what no single command should decide."""
 
-    ``parent_count`` is that of the refused commit; ``moved_ahead`` says that index and work tree are at the refused
-    commit already, while the branch is not. ``head`` is the branch that is checked out ("": detached), ``branches``
-    are those that exist.
+    undo: str = ""
+    left: str = ""
+
+
+class Running(msgspec.Struct, frozen=True, kw_only=True):
+    """The git command that is under way: its process, and its arguments from the sub-command on.
+
+    It is ``elsewhere`` if it was sent to another directory than that in which it was typed.
     """
 
-    git_dir: str
-    common_dir: str
+    process: int = 0
+    words: tuple[str, ...] = ()
+    elsewhere: bool = False
+
+
+class Stopped(msgspec.Struct, frozen=True, kw_only=True):
+    """A movement of ``branch`` to ``new`` that was refused; ``parent_count`` is that of the commit ``new``."""
+
+    repo: Repo
+    branch: str
+    new: str
     parent_count: int = 0
-    moved_ahead: bool = False
-    head: str = ""
-    branches: frozenset[str] = frozenset()
+
+    @property
+    def has_commit(self) -> bool:
+        """Whether there is a commit that the branch was to move to."""
+        return bool(self.new.strip("0")) and not self.new.startswith("ref:")
 
 
-def command(left: Left, inherited: Mapping[str, str], *, branch: str) -> str:
-    """The command that undoes what a refused movement of ``branch`` left, or "" where it left nothing."""
-    words = running_command(os.getppid())
-    verb = inherited.get("GIT_REFLOG_ACTION", "").split(" ")[0].rstrip(":") or (words[0] if words else "")
-    for name, owners, undo in _STATES:
-        if os.path.lexists(os.path.join(left.git_dir, name)) and (verb in owners or not verb):
-            return undo.format(branch=shlex.quote(branch), verb=verb)
+def advice(stopped: Stopped, inherited: Mapping[str, str], running: Running) -> Advice:
+    """What to tell about the state that the refused command leaves; nothing where it leaves none."""
+    words = running.words
+    verb = words[0] if words else inherited.get("GIT_REFLOG_ACTION", "").split(" ")[0].rstrip(":")
+    if "--continue" in words and verb != "merge":
+        return Advice(left=f"the {verb} and what is staged are kept; `git {verb} --abort` drops both")
+    if verb == "commit" or "--continue" in words:
+        return Advice(left=_concluded(stopped.repo))
+    if not verb:
+        return Advice(left="`git status` tells whether the refused command left something")
+    undo = _of_state(stopped, verb) or _of_command(stopped, verb, running)
+    there = f"cd {shlex.quote(os.getcwd())} && " if running.elsewhere and undo else ""  # hooks run at the top
+    return Advice(undo=there + undo)
+
+
+def _concluded(repo: Repo) -> str:
+    ours = "index and work tree are as they were; `git switch -c NAME` takes them to a branch of their own"
+    return next((words for name, words in _CONCLUDED if refs.is_under_way(repo, name)), ours)
+
+
+def _of_state(stopped: Stopped, verb: str) -> str:
+    values = {"branch": shlex.quote(stopped.branch), "verb": verb, "unstash": _UNSTASH}
+    found = (undo for name, owners, undo in _STATES if verb in owners and refs.is_under_way(stopped.repo, name))
+    return next(found, "").format(**values)
+
+
+def _of_command(stopped: Stopped, verb: str, running: Running) -> str:
+    words = running.words
     if verb == "branch":
-        return _unrename(left, words)
-    if verb == "rebase" and not left.head:
-        return f"git switch {shlex.quote(branch)}"
-    if verb in ("merge", "pull") and left.parent_count > 1:
+        return _unrename(stopped.repo, words)
+    if verb == "fast-import":
+        report = os.path.join(stopped.repo.git_dir, f"fast_import_crash_{running.process}")
+        return f"rm -f {shlex.quote(report)}"
+    if verb == "rebase" and not _head(stopped.repo):
+        return f"git switch {shlex.quote(stopped.branch)}"
+    if verb in ("merge", "pull") and stopped.parent_count > 1:
         return "git merge --abort"
-    return "git reset --merge" if left.moved_ahead and verb in _CHECKING_OUT else ""
+    if verb not in _CHECKING_OUT or not stopped.has_commit:
+        return ""
+    if verb == "reset" and not any(word.startswith(("--h", "--k", "--me")) for word in words):
+        soft = any(word.startswith("--s") for word in words)
+        return "" if soft else "git reset -q"
+    return _of_checkout(stopped)
 
 
-def _unrename(left: Left, words: list[str]) -> str:
+def _of_checkout(stopped: Stopped) -> str:
+    """The way back where index and work tree are at the refused commit, with or without work that is not of it."""
+    repo = stopped.repo
+    if os.path.lexists(os.path.join(repo.git_dir, "index.lock")):
+        return ""
+    moved = history.changed_paths(repo, "HEAD", stopped.new)
+    asked = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", stopped.new, "--")
+    apart = frozenset(filter(None, repo.run(*asked).stdout.decode("utf-8", "surrogateescape").split("\0")))
+    if not moved or apart & moved.keys():
+        return ""
+    return f"git read-tree -m -u {stopped.new[:12]} HEAD" if apart else "git reset --merge"
+
+
+def _head(repo: Repo) -> str:
+    return repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)).removeprefix(HEADS)
+
+
+def _unrename(repo: Repo, words: Sequence[str]) -> str:
     """The command that makes a branch anew which a refused rename has taken away; git itself puts none back."""
     options = [word for word in words[1:] if word.startswith("-")]
     names = [word for word in words[1:] if not word.startswith("-")]
     renames = any(
         word in ("--move", "--force-move") or (word[1:2] != "-" and set("mM") & set(word)) for word in options
     )
-    lost = (left.head if len(names) == 1 else names[0]) if names else ""
-    if not renames or not lost or lost in left.branches:
+    lost = (_head(repo) if len(names) == 1 else names[0]) if names else ""
+    if not renames or not lost or HEADS + lost in refs.values(repo, HEADS + lost):
         return ""
     try:
-        with open(os.path.join(left.common_dir, "logs", "refs", ".tmp-renamed-log"), "rb") as file:
+        with open(os.path.join(repo.common_dir, "logs", "refs", ".tmp-renamed-log"), "rb") as file:
             last = file.read().splitlines()[-1].split(b" ")[1].decode()
     except (OSError, IndexError, UnicodeDecodeError):
         return ""
     return f"git branch {shlex.quote(lost)} {last}"
 
 
-def running_command(process: int) -> list[str]:
-    """Sub-command and arguments of the git that runs ``process`` or an ancestor of it; nothing if it is unseen."""
+def running_command(process: int, *, proc: str = PROC) -> Running:
+    """The git command that runs ``process`` or an ancestor of it; nothing if it is unseen.
+
+    It is read from the file system ``proc`` or, where there is none, from what `ps` lists.
+    """
+    listed = None if os.path.isdir(proc) else _listed()
+    found: list[Running] = []
     for _ in range(_ANCESTORS_LIMIT):
-        words, process = _process(process)
-        if words and os.path.basename(words[0]) == "git":
-            return from_verb(words[1:])
-        if process <= 1:
+        words, parent = _process(proc, process) if listed is None else listed.get(process, ([], 0))
+        found += _of_git(process, words, blurred=listed is not None)
+        if parent <= 1:
             break
-    return []
+        process = parent
+    nearest = found[0] if found else Running()
+    return msgspec.structs.replace(nearest, elsewhere=any(git.elsewhere for git in found))
+
+
+def _of_git(process: int, words: list[str], *, blurred: bool) -> list[Running]:
+    """The process as a git command, if it is one; ``blurred`` words were cut at blanks."""
+    name = os.path.basename(words[0]) if words else ""
+    if name.startswith("git-"):
+        return [Running(process=process, words=(name.removeprefix("git-"), *words[1:]))]
+    if name != "git":
+        return []
+    typed = _from_known_verb(from_verb(words[1:])) if blurred else from_verb(words[1:])
+    before = words[1 : len(words) - len(typed)]
+    sent = any(word.startswith(("-C", "--git-dir", "--work-tree")) for word in before)
+    elsewhere = sent or bool(typed and typed[0].startswith("submodule"))
+    return [Running(process=process, words=tuple(typed), elsewhere=elsewhere)]
 
 
 def from_verb(words: list[str]) -> list[str]:
@@ -96,13 +197,34 @@ def from_verb(words: list[str]) -> list[str]:
     return []
 
 
-def _process(process: int) -> tuple[list[str], int]:
-    """A process's arguments and its parent, from /proc; nothing where there is none."""
+def _from_known_verb(words: list[str]) -> list[str]:
+    """``words`` from the first one that is a sub-command: an option's value may hold the blanks it was cut at."""
+    known = {*_CHECKING_OUT, *_OTHERS, *(owner for _, owners, _ in _STATES for owner in owners)}
+    return words[next((position for position, word in enumerate(words) if word in known), 0) :]
+
+
+def _process(proc: str, process: int) -> tuple[list[str], int]:
     try:
-        with open(f"/proc/{process}/cmdline", "rb") as file:
+        with open(f"{proc}/{process}/cmdline", "rb") as file:
             words = [os.fsdecode(word) for word in file.read().rstrip(b"\0").split(b"\0")]
-        with open(f"/proc/{process}/stat", "rb") as file:
+        with open(f"{proc}/{process}/stat", "rb") as file:
             parent = int(file.read().rpartition(b")")[2].split()[1])
     except (OSError, ValueError):
         return [], 0
     return words, parent
+
+
+def _listed() -> dict[int, tuple[list[str], int]]:
+    """Every process's arguments and parent as `ps` has them, cut at blanks."""
+    from gitevals import process  # only where a hook refuses, and there is no other way to look
+
+    limits = process.Limits(timeout_seconds=_PS_SECONDS, head_bytes=1 << 22)
+    try:
+        told = process.run(
+            ["ps", "-A", "-ww", "-o", "pid=", "-o", "ppid=", "-o", "args="],
+            cwd="/", env={**os.environ, "LC_ALL": "C"}, limits=limits,
+        )  # fmt: skip
+    except CannotTell:
+        return {}
+    rows = [os.fsdecode(line).split() for line in told.stdout.kept.splitlines()]
+    return {int(row[0]): (row[2:], int(row[1])) for row in rows if len(row) > 2 and row[0].isdigit()}

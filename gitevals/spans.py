@@ -216,13 +216,18 @@ def _state_untold(grounds: Grounds, base: BaseConfig, task: str) -> ContractStat
     return state if told_by_command and state is ContractState.MISSING else ContractState.UNREADABLE
 
 
-def _where(movement: Movement, new: Commit, config: Config, tasks: Sequence[str]) -> str:
-    """The options with which `run` evaluates the change."""
-    if movement.source and tasks and movement.source == config.branch_of(tasks[0]):
-        return movement.into.strip()
+def _where(repo: Repo, movement: Movement, span: Span, config: Config, tasks: Sequence[str]) -> str:
+    """The options with which `run` evaluates the change; a merge that git makes otherwise goes by its commit."""
     import shlex  # hints are for a shell; what is allowed needs none
 
-    named = f"--branch {shlex.quote(movement.source)}" if movement.source else f"--commit {new.id[:12]}"
+    from gitevals import undo
+
+    source = movement.source
+    if len(span.new.parents) > 1 and source and not undo.is_plain_merge(repo, span):
+        source = ""
+    if source and tasks and source == config.branch_of(tasks[0]):
+        return movement.into.strip()
+    named = f"--branch {shlex.quote(source)}" if source else f"--commit {span.new.id[:12]}"
     return f"{named}{movement.into}"
 
 
@@ -251,7 +256,7 @@ def _nearer(
     from gitevals import undo  # what is allowed at once does not need it
 
     exempt = undo.exemption(grounds.repo, base, span) if exemptible else ""
-    where = _where(movement, span.new, base.config, [task.task for task in tasks])
+    where = _where(grounds.repo, movement, span, base.config, [task.task for task in tasks])
     likely = "TASK" if tasks or exempt else _likely_task(grounds, base.config, span)
     return msgspec.structs.replace(
         facts, evaluations=evaluations, tasks=tasks, exempt=exempt, where=where, likely_task=likely

@@ -1,6 +1,8 @@
 """Movements that bring nothing new: recomputed from trees, never read from a message."""
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 from gitevals.config import PATH, Config
 from gitevals.contracts.reading import BaseConfig
@@ -53,22 +55,35 @@ def _undone(repo: Repo, span: Span, paths: frozenset[str]) -> str:
     Each is tried by a three-way merge in a git directory that is thrown away: no configuration, attributes or merge
     driver of anybody's reaches it, and no object of it stays.
     """
+    alike = _deliveries_of(repo, span.old.id, paths)
+    if not alike:
+        return ""
+    with _apart(repo) as apart:
+        return next((name for name in alike if _without(apart, span.old.id, name) == span.new.tree), "")
+
+
+def is_plain_merge(repo: Repo, span: Span) -> bool:
+    """Whether the new commit has the tree that git gives a merge of its second parent; a person's choice is none."""
+    if len(span.new.parents) != 2:
+        return False
+    with _apart(repo) as apart:
+        return _merged(apart, span.old.id, span.new.parents[1]) == span.new.tree
+
+
+@contextlib.contextmanager
+def _apart(repo: Repo) -> Iterator[Repo]:
     import tempfile  # only here: the hook pays for every import
 
     from gitevals.git import scratch
 
-    alike = _deliveries_of(repo, span.old.id, paths)
-    if not alike:
-        return ""
     with tempfile.TemporaryDirectory(prefix="git-evals-undo-") as place:
-        apart = scratch.apart(repo, place)
-        return next((name for name in alike if _without(apart, span.old.id, name) == span.new.tree), "")
+        yield scratch.apart(repo, place)
 
 
 def _deliveries_of(repo: Repo, tip: str, paths: frozenset[str]) -> list[str]:
     """The recent first-parent steps of ``tip`` that changed exactly ``paths``, newest first."""
-    asked = ("log", "-z", "--first-parent", f"-{UNDO_LIMIT}", "--format=%x00%H", "--name-only", "--no-renames", "-m",
-             "--ignore-submodules=none", "--no-show-signature", tip, "--")  # fmt: skip
+    asked = ("log", "-z", "--first-parent", "--min-parents=1", f"-{UNDO_LIMIT}", "--format=%x00%H", "--name-only",
+             "--no-renames", "-m", "--ignore-submodules=none", "--no-show-signature", tip, "--")  # fmt: skip
     listed = repo.run(*asked).stdout.decode("utf-8", "surrogateescape")
     found = []
     for block in listed.split("\0\0"):
@@ -81,5 +96,10 @@ def _deliveries_of(repo: Repo, tip: str, paths: frozenset[str]) -> list[str]:
 def _without(apart: Repo, tip: str, delivery: str) -> str | None:
     """The tree of ``tip`` less ``delivery``, or None where that has conflicts."""
     made = apart.run("commit-tree", f"{delivery}^1^{{tree}}", "-p", delivery, "-m", "before").stdout.decode().strip()
-    merged = apart.run("merge-tree", "--write-tree", tip, made, accept=(0, 1))
+    return _merged(apart, tip, made)
+
+
+def _merged(apart: Repo, tip: str, head: str) -> str | None:
+    """The tree of a merge of ``head`` into ``tip``, or None where that has conflicts."""
+    merged = apart.run("merge-tree", "--write-tree", tip, head, accept=(0, 1))
     return merged.stdout.decode().split("\n", 1)[0] if merged.status == 0 else None

@@ -106,6 +106,18 @@ def object_format(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture
+def ref_format(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """How the repositories a test makes keep their refs; parametrise it indirectly for ``reftable``."""
+    wanted = str(getattr(request, "param", "files"))
+    if wanted != "files":
+        tried = Place(tmp_path).attempt("git", "init", "-q", f"--ref-format={wanted}", str(tmp_path / "tried"))
+        if tried.returncode != 0:
+            pytest.skip(f"the installed git cannot keep refs as {wanted}")
+        shutil.rmtree(tmp_path / "tried")
+    return wanted
+
+
 _MADE: dict[tuple[str, ...], Path] = {}
 
 
@@ -120,14 +132,15 @@ def _copied(key: tuple[str, ...], path: Path, made: Path, make: Callable[[Place]
 
 
 @pytest.fixture
-def a_repo(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, object_format: str) -> Place:
+def a_repo(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, object_format: str, ref_format: str) -> Place:
     """A repository with one commit on ``main``."""
 
     def make(place: Place) -> None:
-        place.git("init", "-q", f"--object-format={object_format}")
+        kept = () if ref_format == "files" else (f"--ref-format={ref_format}",)
+        place.git("init", "-q", f"--object-format={object_format}", *kept)
         place.commit({"README": "hello\n"}, "first")
 
-    key = ("repo", object_format)
+    key = ("repo", object_format, ref_format)
     return _copied(key, tmp_path / "repo", tmp_path_factory.getbasetemp() / "-".join(("made", *key)), make)
 
 
@@ -207,6 +220,7 @@ def a_project(
     a_repo: Place,
     mode: str,
     object_format: str,
+    ref_format: str,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Place:
@@ -219,7 +233,7 @@ def a_project(
         place.commit({".gitevals.yaml": CONFIG.format(mode=mode), **texts}, "configure")
         place.git("config", "evals.trustBranch", "main")
 
-    key = ("project", object_format, mode)
+    key = ("project", object_format, ref_format, mode)
     made = tmp_path_factory.getbasetemp() / "-".join(("made", *key))
     place = _copied(key, a_repo.path.with_name("project"), made, make)
     shutil.rmtree(a_repo.path)
@@ -241,6 +255,18 @@ def a_guarded_project(a_project: Place) -> Place:
     finally:
         os.chdir(before)
     return a_project
+
+
+@pytest.fixture
+def no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program `git-evals` on PATH, as for a client with a window: a hook has its own interpreter alone."""
+    monkeypatch.setenv("PATH", os.pathsep.join((os.path.dirname(str(shutil.which("git"))), "/usr/bin", "/bin")))
+
+
+def hook_file(place: Place, event: str = "reference-transaction") -> Path:
+    """Our hook of ``event``: a hook file, or the script that git's configuration names where git knows such hooks."""
+    script = place.path / ".git" / "git-evals" / "hooks" / event
+    return script if script.exists() else place.path / ".git" / "hooks" / event
 
 
 def with_task_branch(place: Place, task: str = "42", *, start: str = "main") -> str:

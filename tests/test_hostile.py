@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gitevals.git.repo import discover
-from tests.conftest import Place, evals, with_task_branch
+from tests.conftest import Place, evals, hook_file, with_task_branch
 
 
 def _evil(place: Place, branch: str = "evil", message: str = "evil") -> str:
@@ -203,9 +203,10 @@ def test_a_program_in_the_place_of_a_task_file_is_no_task_file(mode_bits: str, a
     _refused(a_guarded_project, "update-ref", "refs/heads/main", "sly", saying="no task is named")
 
 
+@pytest.mark.usefixtures("no_program")
 def test_an_interpreter_that_cannot_import_us_refuses_with_the_repair(a_guarded_project: Place) -> None:
     _evil(a_guarded_project)
-    hook = a_guarded_project.path / ".git" / "hooks" / "reference-transaction"
+    hook = hook_file(a_guarded_project)
     lines = hook.read_text().splitlines(keepends=True)
     hook.write_text("".join("modules='/nonexistent'\n" if line.startswith("modules=") else line for line in lines))
     said = _refused(a_guarded_project, "update-ref", "refs/heads/main", "evil", saying="git evals hooks install")
@@ -398,7 +399,7 @@ def test_many_deliveries_of_the_same_file_are_searched_at_once(a_guarded_project
     line = (
         f"{a_guarded_project.git('rev-parse', 'main')} {a_guarded_project.git('rev-parse', 'other')} refs/heads/main\n"
     )
-    hook = ("sh", ".git/hooks/reference-transaction", "prepared")
+    hook = ("sh", str(hook_file(a_guarded_project)), "prepared")
     done = a_guarded_project.attempt(*hook, stdin=line.encode(), env={"PATH": f"{programs}:/usr/bin:/bin"})
     assert done.returncode != 0
     calls = (programs / "log").read_text().splitlines()
@@ -418,6 +419,6 @@ def test_a_stranger_before_the_first_commit_is_told_to_make_it(tmp_path: Path) -
 
 def test_a_transaction_of_symbolic_refs_alone_is_judged(a_guarded_project: Place) -> None:
     line = f"{'0' * 40} ref:refs/heads/x refs/heads/main\n".encode()
-    done = a_guarded_project.attempt("sh", ".git/hooks/reference-transaction", "prepared", stdin=line)
+    done = a_guarded_project.attempt("sh", str(hook_file(a_guarded_project)), "prepared", stdin=line)
     assert done.returncode == 1
     assert b"would become a symbolic ref" in done.stderr

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Place, evals, with_task_branch
+from tests.conftest import Place, evals, hook_file, with_task_branch
+
+QUICK = ("pack-refs", "reset")
 
 
 @pytest.fixture
@@ -20,19 +22,20 @@ def a_colleague(a_guarded_project: Place, tmp_path: Path) -> Place:
 @pytest.mark.parametrize(
     "command",
     [
-        ("pack-refs", "--all"),
-        ("pack-refs", "--all", "--prune"),
-        ("gc", "--prune=now", "-q"),
-        ("fsck",),
-        ("reset", "-q", "--hard"),
-        ("update-ref", "refs/heads/main", "refs/heads/main"),
-        ("branch", "-f", "another", "main"),
-        ("tag", "v1"),
-        ("reflog", "expire", "--expire=now", "--all"),
-        ("worktree", "add", "-q", "../beside", "-b", "beside"),
-        ("commit-graph", "write", "--reachable"),
+        pytest.param(command, id=" ".join(command), marks=[] if command[0] in QUICK else [pytest.mark.slow])
+        for command in (
+            ("pack-refs", "--all", "--prune"),
+            ("gc", "--prune=now", "-q"),
+            ("fsck",),
+            ("reset", "-q", "--hard"),
+            ("update-ref", "refs/heads/main", "refs/heads/main"),
+            ("branch", "-f", "another", "main"),
+            ("tag", "v1"),
+            ("reflog", "expire", "--expire=now", "--all"),
+            ("worktree", "add", "-q", "../beside", "-b", "beside"),
+            ("commit-graph", "write", "--reachable"),
+        )
     ],
-    ids=" ".join,
 )
 def test_housekeeping_is_none_of_the_gates_business(command: tuple[str, ...], a_guarded_project: Place) -> None:
     main = a_guarded_project.git("rev-parse", "main")
@@ -93,8 +96,7 @@ def test_a_clone_with_the_hooks_in_its_template_works(
     template = tmp_path / "template"
     (template / "hooks").mkdir(parents=True)
     for hook in ("reference-transaction", "pre-commit", "pre-merge-commit", "pre-push"):
-        source = a_guarded_project.path / ".git" / "hooks" / hook
-        (template / "hooks" / hook).write_bytes(source.read_bytes())
+        (template / "hooks" / hook).write_bytes(hook_file(a_guarded_project, hook).read_bytes())
         (template / "hooks" / hook).chmod(0o755)
     clone = tmp_path / "clone"
     a_colleague.git("clone", "-q", f"--template={template}", str(tmp_path / "remote.git"), str(clone))
@@ -163,10 +165,11 @@ def test_a_damaged_list_of_protected_branches_is_rebuilt_and_never_opens_the_gat
     assert side.read_text() == whole
 
 
+@pytest.mark.usefixtures("no_program")
 def test_a_lost_interpreter_refuses_protected_branches_and_lets_the_rest_pass(a_guarded_project: Place) -> None:
     with_task_branch(a_guarded_project)
     for interpreter in ("/nonexistent/python", "/bin/false"):
-        for hook in (a_guarded_project.path / ".git" / "hooks").iterdir():
+        for hook in hook_file(a_guarded_project).parent.iterdir():
             lines = hook.read_text().splitlines(keepends=True)
             text = "".join(f"python='{interpreter}'\n" if line.startswith("python=") else line for line in lines)
             hook.write_text(text)
@@ -187,20 +190,6 @@ def test_the_list_follows_the_trust_branch(a_guarded_project: Place) -> None:
     a_guarded_project.git("branch", "release/1", "main")
     with_task_branch(a_guarded_project)
     assert a_guarded_project.attempt("git", "branch", "-f", "release/1", "task/42").returncode != 0
-
-
-def test_hooks_of_somebody_else_are_never_overwritten(a_project: Place) -> None:
-    theirs = a_project.path / ".git" / "hooks" / "pre-commit"
-    theirs.parent.mkdir(exist_ok=True)
-    theirs.write_text("#!/bin/sh\n")
-    theirs.chmod(0o755)
-    answer = evals(a_project, "hooks", "install")
-    assert answer.code == 2
-    assert "there is a hook already" in answer.err
-    assert [path.name for path in theirs.parent.iterdir() if path.suffix != ".sample"] == ["pre-commit"]
-    theirs.unlink()
-    a_project.git("config", "core.hooksPath", ".husky")
-    assert evals(a_project, "hooks", "install").code == 2
 
 
 def test_uninstall_leaves_no_trace(a_project: Place) -> None:
