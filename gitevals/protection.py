@@ -97,6 +97,8 @@ def patterns(repo: Repo, objects: Objects) -> tuple[str, ...]:
         named = patterns_of(trust, found.config if found else None)
     except ConfigInvalid:
         named = tuple(dict.fromkeys([trust, *plain(read_list(repo) or ())]))
+    # Of a symbolic ref that is followed, recent git tells the hook nothing but what it stands for.
+    named = tuple(dict.fromkeys([*named, *refs.targets(repo, *prefixes(named)).values()]))
     return with_folds(named) if _ignores_case(repo) else named
 
 

@@ -87,3 +87,18 @@ def test_branches_of_a_pattern_are_protected_whatever_they_are_called(a_project:
     assert place.attempt("git", "branch", "release/9", "task/42").returncode != 0
     place.git("branch", "release/9", "main")
     place.git("branch", "releases", "task/42")
+
+
+def test_what_a_protected_branch_stands_for_is_protected_too(a_project: Place) -> None:
+    place = a_project
+    place.git("branch", "-m", "main", "trunk")
+    place.git("symbolic-ref", "refs/heads/main", "refs/heads/trunk")
+    assert evals(place, "hooks", "install").code == 0
+    assert "refs/heads/trunk" in _listed(place)
+    place.git("switch", "-q", "--detach")
+    change = place.commit({"unproven": "1\n"})
+    main = place.git("rev-parse", "main")
+    for name in ("main", "trunk"):
+        assert b"git-evals: refused" in place.attempt("git", "update-ref", f"refs/heads/{name}", change).stderr
+        assert place.git("rev-parse", "main") == main
+    assert "is a symbolic ref to refs/heads/trunk" in evals(place, "doctor").out

@@ -20,6 +20,12 @@ def values(repo: Repo, *patterns: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if name in exact or name.startswith(prefixes)}
 
 
+def targets(repo: Repo, *patterns: str) -> dict[str, str]:
+    """What each symbolic ref that a pattern means (as in `values`) stands for in the end."""
+    listed = repo.text("for-each-ref", "--format=%(refname) %(symref)", "--", *patterns) if patterns else ""
+    return {name: target for name, _, target in (line.partition(" ") for line in listed.split("\n")) if target}
+
+
 # What an operation under way is remembered by as a ref; where all refs are in tables, it is no file.
 _OF_OPERATIONS = ("CHERRY_PICK_HEAD", "REVERT_HEAD", "MERGE_AUTOSTASH")
 

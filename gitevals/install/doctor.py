@@ -78,6 +78,20 @@ def _trust(session: Session) -> list[Finding]:
     return [entry for entry in found if entry.state is not State.OK or entry.text.startswith(trust)]
 
 
+def _symbolic(session: Session) -> list[Finding]:
+    """Protected branches that are other branches under a second name: evidence is about the branch that moves."""
+    named = protection.patterns(session.repo, session.objects)
+    return [
+        Finding(
+            name="protected branch",
+            state=State.NOTE,
+            text=f"{ref} is a symbolic ref to {target}: what enters is judged as a movement of {target}",
+            repair=f"name {target.removeprefix(protection.HEADS)} in `protect:`, and run with `--into` it",
+        )
+        for ref, target in refs.targets(session.repo, *protection.prefixes(named)).items()
+    ]
+
+
 def _of_base(ref: str, base: BaseConfig | ConfigInvalid | None, *, trusted: bool) -> Finding:
     name = "trusted branch" if trusted else "protected branch"
     if base is None:
@@ -219,6 +233,7 @@ _LOOKS: Mapping[str, Callable[[Session], list[Finding]]] = {
     "programs": _programs,
     "repository": repository,
     "trusted branch": _trust,
+    "protected branch": _symbolic,
     "configuration": _configuration,
     "protected list": _list,
     "hooks": hookfindings.examine,
