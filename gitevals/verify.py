@@ -89,7 +89,7 @@ def _seeing(repo: Repo, scratch: Repo) -> Iterator[tuple[Repo, PlumbingObjects]]
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": both,
     }
     wider = msgspec.structs.replace(repo, env={**repo.env, **borrowed})
-    with contextlib.closing(PlumbingObjects(wider)) as objects:
+    with PlumbingObjects(wider) as objects:
         yield wider, objects
 
 

@@ -51,6 +51,20 @@ def test_a_lock_left_behind_is_listed_and_only_ours_is_removed(
         assert lock.exists() != ours
 
 
+def test_a_directory_in_the_place_of_a_lock_is_listed_and_named_where_it_cannot_be_removed(
+    a_repo: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(a_repo.path)
+    monkeypatch.setattr("gitevals.git.locks.STILL_SECONDS", 0)
+    lock = aged(a_repo.write(".git/refs/notes/evals/w.lock/within", "").parent)
+    with session() as here:
+        [told] = locks(here, clean=False)
+        assert str(lock) in told.text
+        [told] = locks(here, clean=True)
+    assert told.state == "problem"
+    assert "cannot be removed" in told.text
+
+
 def test_a_lock_of_this_moment_is_no_finding(a_repo: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(a_repo.path)
     lock = a_repo.write(".git/refs/notes/evals/w.lock", "")

@@ -6,14 +6,16 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gitevals.git import ledger
+from gitevals.git import ledger, trees
+from gitevals.git.objects import NewObject
 from gitevals.git.packs import KEEP_PACK_FROM
-from gitevals.git.store import Implementation
+from gitevals.git.store import Implementation, opened
 from tests.conftest import Place, evals, with_task_branch
 from tests.git import EVERY_STORE, assert_sound, repo_of
 from tests.test_crash import assert_whole
@@ -69,6 +71,23 @@ def index_of(calls: list[tuple[str, str]], names: tuple[str, ...], pattern: str)
     found = [number for number, (name, said) in enumerate(calls) if name in names and re.search(pattern, said)]
     assert found, f"no {names} of {pattern} in {calls}"
     return found[-1]
+
+
+def test_where_no_thread_can_be_had_a_write_goes_on_without(a_repo: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    repo = repo_of(a_repo)
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with opened(repo) as objects:
+        names = [f"{number:040x}" for number in range(3)]
+
+        def edit(tree: str | None) -> str:
+            blobs = objects.write_many([NewObject("blob", name.encode()) for name in names])
+            return trees.edit(objects, tree, dict(zip(names, blobs, strict=True)))
+
+        tip = ledger.advance(repo, objects, REF, repository="none", edit=edit)
+    assert a_repo.git("rev-parse", REF) == tip
 
 
 @pytest.mark.slow

@@ -128,11 +128,15 @@ def _delivered(repo: Repo, evidence: Evidence, base: BaseConfig, ref: str, froze
 
 
 def _since(repo: Repo, objects: Objects, tip: str, bases: Sequence[str]) -> tuple[Commit, ...]:
-    """The first-parent chain up to ``tip``, beginning with what all of ``bases`` have in common with it."""
-    known = [name for name in bases if read(objects, name) is not None]
+    """The first-parent chain up to ``tip``, beginning with what all of ``bases`` have in common with it.
+
+    Anybody may write anything as a base: what is no commit is passed over, and where git cannot tell what is in common,
+    all of history is searched.
+    """
+    known = [found.id for found in objects.read_many(bases) if found is not None and found.kind == "commit"]
     if not known:
         return ()
-    oldest = repo.text("merge-base", "--octopus", *known, tip, accept=(0, 1))
+    oldest = repo.text("merge-base", "--octopus", *known, tip, accept=(0, 1, 128))
     entries = history.log(repo, "--first-parent", tip, *([f"^{oldest}"] if oldest else []), trailer="Task")
     links = tuple(Commit(id=entry.id, tree=entry.tree, parents=entry.parents) for entry in reversed(entries))
     if not links or not links[0].parents:

@@ -167,7 +167,8 @@ class Evidence:
             tree = _tree_of(self.objects, tip)
             root = read(self.objects, tree) if tree else None
             if root is not None:
-                names.update(entry.name for entry in trees.entries(root.body, _id_bytes(tip)))
+                within = trees.entries(root.body, _id_bytes(tip))
+                names.update(entry.name for entry in within if entry.mode == trees.DIRECTORY)
         return sorted(names)
 
     def _notes_of(self, subjects: Sequence[str]) -> Iterator[tuple[str, str, str]]:

@@ -24,6 +24,7 @@ from gitevals.model.movement import deciding
 from gitevals.model.result import Result
 
 SHORTEST_REASON_BYTES = 16
+AFTER_LIMIT = 256  # a quarter of what a record holds: more stand beside each other only where somebody forges them
 _WRITER_RULE = "small letters, digits and hyphens, at most 63, a letter or digit first"
 
 
@@ -103,10 +104,18 @@ def _placed(known: Evidence, evaluation: Evaluation, ref: str) -> Stored:
         if (stored.evaluation.subject.ref, stored.evaluation.subject.base_tree, stored.evaluation.subject.tree)
         == (subject.ref, subject.base_tree, subject.tree)
     ]
-    after = tuple(sorted(stored.id for stored in deciding(around, around)))
-    fitted = fit(msgspec.structs.replace(evaluation, after=after))
+    fitted = fit(msgspec.structs.replace(evaluation, after=_after(deciding(around, around))))
     raw = record.encode(fitted)
     return Stored(id=record.identify(raw), evaluation=msgspec.json.decode(raw, type=Evaluation), ledger=ref)
+
+
+def _after(before: Sequence[Stored]) -> tuple[str, ...]:
+    """The records that a new one comes after, as many as it can name: first those that speak against the change.
+
+    What is left over stays in force until further runs have named it.
+    """
+    ranked = sorted(before, key=lambda stored: (stored.evaluation.weight is Result.PASSED, stored.id))
+    return tuple(sorted(stored.id for stored in ranked[:AFTER_LIMIT]))
 
 
 def _filed(objects: Objects, root: str | None, stored: Sequence[Stored]) -> str:

@@ -6,23 +6,58 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gitevals.errors import CannotTell
+from gitevals.git.objects import NewObject
 from gitevals.git.repo import Repo
 
-# For the git commands that write for us. The user's own core.fsync does not count here: it may give up what he makes,
-# but a ledger that a loss of power cuts short takes with it what others wrote before.
+# For the git commands that write for us. The user's own core.fsync does not count here: it may give up what the user
+# makes, but a ledger that a loss of power cuts short takes with it what others wrote before.
 GIT = ("-c", "core.fsync=objects,pack-metadata,reference", "-c", "core.fsyncMethod=fsync")
 AT_ONCE = 16
+TRIES = 50
 # What a file system answers that knows of no such thing, for directories above all.
 _CANNOT_BE_ASKED = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF)
 
 
+def settle(
+    repo: Repo, wanted: Mapping[str, NewObject], settled: set[str], write: Callable[[Sequence[NewObject]], object]
+) -> None:
+    """Have each object of ``wanted`` on disk; one that another git took away, while no ref named it, comes back.
+
+    ``settled`` are those that were brought there before; the others are added.
+    """
+    for _ in range(TRIES):
+        harden_objects(repo, [name for name in wanted if name not in settled])
+        taken = absent(repo, wanted)
+        settled.update(wanted)
+        settled.difference_update(taken)
+        if not taken:
+            return
+        write([wanted[name] for name in taken])
+    raise CannotTell(
+        f"object {taken[0]} does not stay where it was written", hint="run the command again once `git prune` has ended"
+    )
+
+
 def harden_objects(repo: Repo, ids: Iterable[str]) -> None:
     """Have each loose object of ``ids`` on disk; what is in a pack by now was brought there by git itself."""
+    _harden(_loose(repo, name) for name in ids)
+
+
+def _loose(repo: Repo, name: str) -> str:
     place = repo.env.get("GIT_OBJECT_DIRECTORY") or os.path.join(repo.common_dir, "objects")
-    _harden(os.path.join(place, name[:2], name[2:]) for name in ids)
+    return os.path.join(place, name[:2], name[2:])
+
+
+def absent(repo: Repo, ids: Iterable[str]) -> list[str]:
+    """Those of ``ids`` that name no object: a git that prunes takes whatever no ref names."""
+    asked = [name for name in ids if not os.path.exists(_loose(repo, name))]
+    if not asked:
+        return []
+    told = repo.run("cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in asked).encode()).stdout
+    return [line.split()[0] for line in told.decode().splitlines() if line.endswith(" missing")]
 
 
 def harden_ref(repo: Repo, ref: str) -> None:
@@ -38,9 +73,13 @@ def _harden(paths: Iterable[str]) -> None:
     with contextlib.ExitStack() as stack:
         waiting = deque(opened for path in paths for opened in _opened(path, stack, failures))
         # Side by side, because all that wait for the device at one time wait once.
-        workers = [threading.Thread(target=_work, args=(waiting, failures)) for _ in range(min(AT_ONCE, len(waiting)))]
-        for worker in workers:
-            worker.start()
+        workers = []
+        with contextlib.suppress(RuntimeError):  # where no further thread can be had, those that are there do it all
+            for _ in range(min(AT_ONCE, len(waiting)) - 1):
+                worker = threading.Thread(target=_work, args=(waiting, failures))
+                worker.start()
+                workers.append(worker)
+        _work(waiting, failures)
         for worker in workers:
             worker.join()
     for failure in failures:

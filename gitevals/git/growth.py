@@ -1,6 +1,8 @@
 """How ledgers grew: which commit first brought each blob."""
 
 import contextlib
+import resource
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from typing import IO
@@ -11,6 +13,7 @@ from gitevals.errors import GitFailed
 from gitevals.git.repo import Repo
 
 _PIECE_BYTES = 1 << 16
+MEMORY_LIMIT_BYTES = 1 << 28  # of one git; a million paths of one commit fit
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +57,7 @@ def _told(repo: Repo, pairs: bytes) -> Iterator[bytes]:
     stdin, stdout = started.stdin, started.stdout
     if stdin is None or stdout is None:
         raise ValueError("it was started without pipes")
+    _bound(started.pid)
     feeding = threading.Thread(target=_feed, args=(stdin, pairs))
     feeding.start()
     try:
@@ -67,7 +71,16 @@ def _told(repo: Repo, pairs: bytes) -> Iterator[bytes]:
         feeding.join()
         status = started.wait()
     if status != 0:
-        raise GitFailed(f"git diff-tree failed: exit {status}", status=status)
+        hint = "look for damage with `git fsck`"
+        raise GitFailed(f"git diff-tree failed: exit {status}", status=status, hint=hint)
+
+
+def _bound(process: int) -> None:
+    # Git gathers all paths of a commit before it tells the first, and few trees can stand for more than any memory
+    # holds. It ends with an error then, which is told like any damage.
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            resource.prlimit(process, resource.RLIMIT_DATA, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
 
 
 def _feed(stdin: IO[bytes], pairs: bytes) -> None:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from gitevals.errors import CannotTell, LedgerBusy
+from gitevals.errors import CannotTell, GitFailed, LedgerBusy
 from gitevals.git import refs
 from gitevals.git.objects import NewObject, Objects, read
 from gitevals.git.repo import Repo
@@ -126,10 +126,27 @@ def _move(
         objects.settle()
         if locks.make_way(repo, ref, lambda: written(repo)):
             _remember(repo, new_tip)
-            if refs.update(repo, ref, new_tip, tip or repo.zero, held=(turn,)):
+            if _named(repo, objects, ref, new_tip, tip or repo.zero, turn):
                 return new_tip
         _pause(count)
     raise _busy(repo, ref)
+
+
+def _named(repo: Repo, objects: Objects, ref: str, new: str, old: str, turn: int) -> bool:
+    """Move the ref, and stay until no git is left that may take for unnamed what it names now."""
+    from gitevals.git import durable, pruning
+
+    try:
+        moved = refs.update(repo, ref, new, old, held=(turn,))
+    except GitFailed:
+        if not durable.absent(repo, [new]):
+            raise
+        return False
+    if moved:
+        pruning.outlast(repo)
+        objects.settle()
+        objects.release()
+    return moved
 
 
 def _busy(repo: Repo, ref: str) -> LedgerBusy:
@@ -142,17 +159,22 @@ def _busy(repo: Repo, ref: str) -> LedgerBusy:
 
 def written(repo: Repo) -> frozenset[str]:
     """The last tips that this clone gave its ledgers or was about to; one elsewhere was moved by something else."""
+    path = os.path.join(repo.common_dir, "git-evals", WRITTEN)
     try:
-        with open(os.path.join(repo.common_dir, "git-evals", WRITTEN), encoding="ascii", errors="replace") as file:
-            return frozenset(file.read().split())
+        if os.path.isfile(path):  # nobody would ever answer at a pipe
+            with open(path, encoding="ascii", errors="replace") as file:
+                return frozenset(file.read().split())
     except OSError:
-        return frozenset()
+        pass
+    return frozenset()
 
 
 def _remember(repo: Repo, tip: str) -> None:
     """Keep ``tip`` for `written`; called under the lock, and a file that cannot be written is no error."""
     path = os.path.join(repo.common_dir, "git-evals", WRITTEN)
     with contextlib.suppress(OSError):
+        if os.path.exists(path) and not os.path.isfile(path):
+            return
         if os.path.exists(path) and os.path.getsize(path) > WRITTEN_LIMIT_BYTES:
             with open(path, encoding="ascii", errors="replace") as file:
                 kept = file.read().split()[-WRITTEN_LIMIT_BYTES // 256 :]

@@ -31,7 +31,8 @@ class LibgitObjects:
     def __init__(self, repo: Repo, repository: pygit2.Repository) -> None:
         self._repo = repo
         self._repository = repository
-        self._unsettled: dict[str, None] = {}
+        self._unsettled: dict[str, NewObject] = {}
+        self._settled: set[str] = set()
 
     def read_many(self, names: Sequence[str], *, limit_bytes: int | None = None) -> list[GitObject | None]:
         """The object for each name, None where there is none; of a larger one the start."""
@@ -42,6 +43,7 @@ class LibgitObjects:
         if len(objects) >= packs.KEEP_PACK_FROM:
             ids = [trees.object_id(new.kind, new.body, self.object_format) for new in objects]
             packs.store(self._repo, list(dict(zip(ids, objects, strict=True)).values()))
+            self._unsettled |= zip(ids, objects, strict=True)
             return ids
         try:
             ids = [self._write(new) for new in objects]
@@ -50,13 +52,17 @@ class LibgitObjects:
                 f"no object can be written to {self._repo.common_dir}: {error}",
                 hint="look at the permissions and the space there",
             ) from error
-        self._unsettled |= dict.fromkeys(ids)
+        self._unsettled |= zip(ids, objects, strict=True)
         return ids
 
     def settle(self) -> None:
-        """Return once everything written so far would survive a loss of power."""
-        durable.harden_objects(self._repo, self._unsettled)
+        """Return once everything written since `release` is there and on disk; what was taken away comes back."""
+        durable.settle(self._repo, self._unsettled, self._settled, self.write_many)
+
+    def release(self) -> None:
+        """Answer no longer for what was written so far."""
         self._unsettled.clear()
+        self._settled.clear()
 
     def _write(self, new: NewObject) -> str:
         for _ in range(packs.TRIES - 1):
@@ -87,7 +93,7 @@ class LibgitObjects:
         """The start of a large object by git, because libgit2 would read it whole."""
         from gitevals.git.plumbing import PlumbingObjects  # hardly ever needed
 
-        with contextlib.closing(PlumbingObjects(self._repo)) as objects:
+        with PlumbingObjects(self._repo) as objects:
             return objects.read_many([object_id], limit_bytes=limit_bytes)[0]
 
     def _is_empty_tree(self, name: Name) -> bool:
@@ -100,7 +106,9 @@ class LibgitObjects:
 
     def _find(self, name: Name) -> str | pygit2.Oid:
         found = self._repository[name.id]
-        if isinstance(found, pygit2.Commit | pygit2.Tag):
+        while isinstance(found, pygit2.Tag):
+            found = found.get_object()
+        if found.type == ObjectType.COMMIT:
             found = found.peel(pygit2.Tree)
         if not isinstance(found, pygit2.Tree):
             raise KeyError(name.id)

@@ -10,6 +10,7 @@ import msgspec
 
 from gitevals.errors import LedgerBusy
 from gitevals.git.repo import Repo
+from gitevals.git.seen import small_file
 
 # How long a lock that may be another program's is watched before it counts as left behind.
 STILL_SECONDS = 0.6
@@ -54,27 +55,31 @@ def make_way(repo: Repo, ref: str, ours: Callable[[], Container[str]]) -> bool:
 
 
 def _is_git_at_work(repo: Repo) -> bool:
-    """Whether a git runs here that may lock refs: packing them, it would take away what is written past its lock.
+    """Whether a git runs here that may lock refs: packing them, it would take away what is written past its lock."""
+    return any(not _LOCKING_NOTHING.intersection(words) for _, words in at_work(repo))
+
+
+def at_work(repo: Repo) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each git that runs here, as its place among all processes and the words of its command.
 
     Where processes cannot be looked at, none is seen.
     """
     places = [repo.common_dir, os.path.dirname(repo.common_dir)]
     for name in glob.glob(os.path.join(glob.escape(repo.common_dir), "worktrees", "*", "gitdir")):
         places.append(os.path.dirname(_content(name)))
-    return any(_may_lock(process, places) for process in glob.glob("/proc/[0-9]*"))
+    for process in glob.glob("/proc/[0-9]*"):
+        with contextlib.suppress(OSError):
+            with open(os.path.join(process, "cmdline"), "rb") as file:
+                words = tuple(os.fsdecode(word) for word in file.read().split(b"\0"))
+            if os.path.basename(words[0]) == "git" and _is_here(process, words, places):
+                yield process, words
 
 
-def _may_lock(process: str, places: Sequence[str]) -> bool:
-    try:
-        with open(os.path.join(process, "cmdline"), "rb") as file:
-            words = [os.fsdecode(word) for word in file.read().split(b"\0")]
-        if os.path.basename(words[0]) != "git" or set(words) & _LOCKING_NOTHING:
-            return False
-        directory = os.path.join(os.readlink(os.path.join(process, "cwd")), "")
-    except OSError:
-        return False
-    named = any(places[0] in word for word in words[1:])
-    return named or any(directory.startswith(os.path.join(place, "")) for place in places if place)
+def _is_here(process: str, words: Sequence[str], places: Sequence[str]) -> bool:
+    if any(places[0] in word for word in words[1:]):
+        return True
+    directory = os.path.join(os.readlink(os.path.join(process, "cwd")), "")
+    return any(directory.startswith(os.path.join(place, "")) for place in places if place)
 
 
 def in_the_way(repo: Repo, ref: str) -> str:
@@ -99,7 +104,7 @@ def _files(common_dir: str) -> Iterator[str]:
     for folder, inner, names in os.walk(common_dir):
         if folder == common_dir:
             inner[:] = [name for name in inner if name not in _NOT_SEARCHED]
-        yield from (os.path.join(folder, name) for name in names if name.endswith(".lock"))
+        yield from (os.path.join(folder, name) for name in (*names, *inner) if name.endswith(".lock"))
 
 
 def _seen(path: str) -> tuple[int, int, int] | None:
@@ -111,11 +116,7 @@ def _seen(path: str) -> tuple[int, int, int] | None:
 
 
 def _content(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read(_CONTENT_LIMIT_BYTES).strip()
-    except OSError:
-        return ""
+    return (small_file(path, _CONTENT_LIMIT_BYTES) or "").strip()
 
 
 def _remove(path: str) -> bool:

@@ -9,6 +9,7 @@ from gitevals.git.trees import Entry
 
 _FAN_OUT = re.compile("[0-9a-f]{2}")
 _HEX = re.compile("[0-9a-f]+")
+ALIKE_LIMIT = 64  # notes that end in the same digits, in a layout so deep that no git makes it
 _TREES_AT_ONCE = 64
 
 
@@ -37,28 +38,32 @@ def blobs_of(objects: Objects, tree: str, object_id: str) -> list[str]:
 def all_notes(objects: Objects, tree: str) -> Iterator[tuple[str, str]]:
     """The annotated object and the blob of each note below ``tree``; an object comes once for each of its notes.
 
-    Directories of one level that are the same tree are looked into once: few objects can stand for very many paths.
+    Of the directories of one level that are the same tree, at most `ALIKE_LIMIT` are looked into: few objects can stand
+    for very many paths.
     """
-    level = {tree: ""}
+    level = {tree: [""]}
     while level:
-        below: dict[str, str] = {}
+        below: dict[str, list[str]] = {}
         waiting = list(level)
         for start in range(0, len(waiting), _TREES_AT_ONCE):
             asked = waiting[start : start + _TREES_AT_ONCE]
             for tree_id, body in zip(asked, trees.bodies(objects, asked), strict=True):
-                yield from _notes_in(objects, level[tree_id], body, below)
+                for prefix in level[tree_id]:
+                    yield from _notes_in(objects, prefix, body, below)
         level = below
 
 
-def _notes_in(objects: Objects, prefix: str, body: bytes, below: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """The notes that stand in one directory; its directories are added to ``below``, by tree, with their prefix."""
+def _notes_in(objects: Objects, prefix: str, body: bytes, below: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+    """The notes that stand in one directory; its directories are added to ``below``, by tree, with their prefixes."""
     id_bytes = trees.id_length_bytes(objects.object_format)
     for entry in trees.entries(body, id_bytes):
         length = len(prefix) + len(entry.name)
         if _is_file(entry) and length == 2 * id_bytes and _HEX.fullmatch(entry.name):
             yield prefix + entry.name, entry.id
         elif entry.mode == trees.DIRECTORY and length < 2 * id_bytes and _FAN_OUT.fullmatch(entry.name):
-            below.setdefault(entry.id, prefix + entry.name)
+            alike = below.setdefault(entry.id, [])
+            if len(alike) < ALIKE_LIMIT:
+                alike.append(prefix + entry.name)
 
 
 def _is_file(entry: Entry) -> bool:

@@ -49,7 +49,13 @@ class Objects(Protocol):
         """The hex id of each object, after all of them are in the database."""
 
     def settle(self) -> None:
-        """Return once everything written so far would survive a loss of power."""
+        """Return once everything written since `release` is there and would survive a loss of power.
+
+        What another git took away meanwhile, because no ref names it yet, is written again.
+        """
+
+    def release(self) -> None:
+        """Answer no longer for what was written so far: refs name it now, or nobody wants it."""
 
 
 def read(objects: Objects, name: str, *, limit_bytes: int | None = None) -> GitObject | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import IO
+from typing import IO, Self
 
 from gitevals.errors import CannotTell, GitFailed
 from gitevals.git import packs, trees
@@ -26,7 +26,8 @@ class PlumbingObjects:
     def __init__(self, repo: Repo, reader: Started | None = None) -> None:
         self._repo = repo
         self._reader = reader
-        self._unsettled: dict[str, None] = {}
+        self._unsettled: dict[str, NewObject] = {}
+        self._settled: set[str] = set()
 
     @property
     def object_format(self) -> str:
@@ -46,15 +47,25 @@ class PlumbingObjects:
         ids = [trees.object_id(new.kind, new.body, self.object_format) for new in objects]
         if objects:
             packs.store(self._repo, list(dict(zip(ids, objects, strict=True)).values()))
-            self._unsettled |= dict.fromkeys(ids)
+            self._unsettled |= zip(ids, objects, strict=True)
         return ids
 
     def settle(self) -> None:
-        """Return once everything written so far would survive a loss of power."""
+        """Return once everything written since `release` is there and on disk; what was taken away comes back."""
         from gitevals.git import durable  # the gate writes nothing that must last
 
-        durable.harden_objects(self._repo, self._unsettled)
+        durable.settle(self._repo, self._unsettled, self._settled, self.write_many)
+
+    def release(self) -> None:
+        """Answer no longer for what was written so far."""
         self._unsettled.clear()
+        self._settled.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the reading process."""

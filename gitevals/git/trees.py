@@ -147,6 +147,9 @@ class Uncommitted:
     def settle(self) -> None:
         """Nothing was written."""
 
+    def release(self) -> None:
+        """Nothing was written."""
+
 
 def edit(objects: Objects, root: str | None, changes: Mapping[str, str | Entry | None]) -> str:
     """The tree ``root`` with each path set to a blob, or gone (file or directory) where the change is None.

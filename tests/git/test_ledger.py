@@ -1,3 +1,4 @@
+import contextlib
 import fcntl
 import os
 import re
@@ -5,16 +6,17 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from gitevals.errors import CannotTell, LedgerBusy
-from gitevals.git import form, ledger, locks, refs, trees
+from gitevals.git import form, ledger, locks, pruning, refs, trees
 from gitevals.git.form import Fault
 from gitevals.git.ledger import IDENTITY
 from gitevals.git.objects import NewObject, Objects
+from gitevals.git.packs import KEEP_PACK_FROM
 from gitevals.git.repo import Repo
 from gitevals.git.store import Implementation, opened
 from tests.conftest import Place
@@ -271,6 +273,84 @@ def test_a_lock_that_cannot_be_removed_is_named(a_repo: Place, monkeypatch: pyte
     locked_by(a_repo, "", f"{REF}.lock/in-it")
     with opened(repo) as objects, pytest.raises(LedgerBusy, match=r"writer\.lock stands in the way"):
         append(repo, objects, "aa1")
+
+
+def test_at_a_pipe_in_the_place_of_a_file_nobody_waits(a_repo: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "STILL_SECONDS", 0)
+    repo = repo_of(a_repo)
+    with opened(repo) as objects:
+        append(repo, objects, "aa1")
+        written = a_repo.path / ".git" / "git-evals" / ledger.WRITTEN
+        written.unlink()
+        os.mkfifo(written)
+        os.mkfifo(a_repo.path / ".git" / f"{REF}.lock")
+        append(repo, objects, "aa2")
+    assert sorted(names_in(a_repo)) == ["aa1", "aa2"]
+
+
+# Git has seen that the new commit is there, and no ref names it yet.
+PRUNING_HOOK = """#!/bin/sh
+[ "$1" = prepared ] || exit 0
+unset GIT_QUARANTINE_PATH
+git prune --expire=now
+"""
+
+
+@EVERY_STORE
+@pytest.mark.parametrize("count", [1, KEEP_PACK_FROM])
+def test_what_another_git_prunes_before_a_ref_names_it_comes_back(
+    count: int, a_repo: Place, using: Implementation
+) -> None:
+    repo = repo_of(a_repo)
+    names = [f"aa{number}" for number in range(count)]
+    with opened(repo, using) as objects:
+        append(repo, objects, "first")
+        slow_hook(a_repo, PRUNING_HOOK)
+
+        def edit(tree: str | None) -> str:
+            blobs = objects.write_many([NewObject("blob", name.encode()) for name in names])
+            return trees.edit(objects, tree, {f"aa/{name}": blob for name, blob in zip(names, blobs, strict=True)})
+
+        ledger.advance(repo, objects, REF, repository="none", edit=edit)
+    assert set(names_in(a_repo)) == {"first", *names}
+    assert_sound(a_repo)
+
+
+@contextlib.contextmanager
+def at_work(place: Place, *command: str) -> Iterator[None]:
+    """A process that looks like a git with this command, and does nothing: a shell that reads a file of that name."""
+    place.write(command[0], "read -r _")
+    with subprocess.Popen(["git", *command], executable="/bin/sh", cwd=place.path, stdin=subprocess.PIPE) as standing:
+        try:
+            yield
+        finally:
+            standing.kill()
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes cannot be looked at here")
+@pytest.mark.parametrize(
+    ("command", "outlasted"),
+    [
+        (("prune",), True),
+        (("prune", "--expire", "now"), True),
+        (("repack", "-a", "-d"), True),
+        (("prune", "--expire", "2.weeks.ago"), False),
+        (("repack", "-d", "--cruft", "--cruft-expiration=2.weeks.ago"), False),
+        (("log", "prune"), False),
+    ],
+)
+def test_a_git_that_prunes_while_a_ref_is_moved_is_outlasted(
+    command: tuple[str, ...], outlasted: bool, a_repo: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "LONGEST_SECONDS", -1)
+    repo = repo_of(a_repo)
+    with opened(repo) as objects, at_work(a_repo, *command):
+        if outlasted:
+            with pytest.raises(CannotTell, match="prunes"):
+                append(repo, objects, "aa1")
+        else:
+            append(repo, objects, "aa1")
+    assert names_in(a_repo) == ["aa1"]
 
 
 @pytest.mark.parametrize("name", ["HEAD.lock", "packed-refs.lock", "config.lock", "refs/heads/main.lock"])

@@ -128,6 +128,15 @@ def test_a_missing_object_that_is_required_is_named(a_repo: Place, using: Implem
 
 
 @EVERY_STORE
+def test_a_tag_of_what_has_no_tree_holds_no_path(a_repo: Place, using: Implementation) -> None:
+    a_repo.git("tag", "-a", "-m", "x", "v1", "HEAD:README")
+    a_repo.git("tag", "-a", "-m", "x", "v2", "v1")
+    with opened(repo_of(a_repo), using) as objects:
+        for tag in (a_repo.git("rev-parse", "v1"), a_repo.git("rev-parse", "v2")):
+            assert objects.read_many([f"{tag}:", f"{tag}:README"]) == [None, None]
+
+
+@EVERY_STORE
 def test_any_path_that_a_tree_can_hold_is_found_by_name(a_repo: Place, using: Implementation) -> None:
     short = a_repo.git("rev-parse", "HEAD")[:8]
     names = [*AWKWARD_NAMES, f"x-g{short}", f"x-g{short}~0", f"x-g{short.upper()}"]

@@ -39,6 +39,9 @@ class Counting:
     def settle(self) -> None:
         self.objects.settle()
 
+    def release(self) -> None:
+        self.objects.release()
+
 
 def contradicts(paths: Mapping[str, object]) -> bool:
     return any(path.startswith(other + "/") for path in paths for other in paths)
