@@ -99,7 +99,7 @@ def _protected(here: repo.Repo) -> tuple[str, ...]:
     named = protection.read_list(here)
     if named is not None:
         return named
-    with _plumbing(here) as objects:
+    with plumbing.PlumbingObjects(here) as objects:
         return protection.refresh_list(here, objects)
 
 
@@ -113,23 +113,6 @@ def _is_housekeeping(here: repo.Repo, line: Asked) -> bool:
     return not any(os.path.lexists(os.path.join(here.common_dir, name)) for name in ("packed-refs.lock", "reftable"))
 
 
-def _plumbing(here: repo.Repo) -> "_Closing":
-    return _Closing(plumbing.PlumbingObjects(here))
-
-
-class _Closing:
-    """`contextlib.closing` without its import."""
-
-    def __init__(self, objects: plumbing.PlumbingObjects) -> None:
-        self._objects = objects
-
-    def __enter__(self) -> plumbing.PlumbingObjects:
-        return self._objects
-
-    def __exit__(self, *_: object) -> None:
-        self._objects.close()
-
-
 def _judge(
     here: repo.Repo, named: tuple[str, ...], wanted: list[Asked], *, pushed: bool = False, early: bool = False
 ) -> int:
@@ -141,7 +124,7 @@ def _judge(
     first = wanted[0]
     started = None if first.new.startswith("ref:") else _start_log(here, first, pushed=pushed)
     reader = here.start("cat-file", "--batch", piped=True)
-    with _Closing(plumbing.PlumbingObjects(here, reader)) as objects:
+    with plumbing.PlumbingObjects(here, reader) as objects:
         values = refs.finish(listing)
         wanted = _spelled(named, wanted, values)
         grounds = Grounds(
@@ -259,7 +242,7 @@ def _watch_list(grounds: Grounds, decisions: list[Decision]) -> None:
 
 def _refresh(_: list[str]) -> int:
     here = repo.discover()
-    with _plumbing(here) as objects:
+    with plumbing.PlumbingObjects(here) as objects:
         protection.refresh_list(here, objects)
     return 0
 

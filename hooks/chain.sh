@@ -1,6 +1,11 @@
 # The hook that stood here before runs first, and sees what we see; either one's no is a no. Its environment stays as
 # it is: hence names that nobody exports.
-gitevals_first=${0%/*}.git-evals/@EVENT@
+gitevals_first=${0%/*}
+case ${gitevals_first##*/} in
+'' | . | ..) gitevals_first=$(CDPATH='' cd -P "$gitevals_first/" && pwd -P) ;;
+*) [ ! -L "$gitevals_first" ] || gitevals_first=$(CDPATH='' cd -P "$gitevals_first" && pwd -P) ;;
+esac
+gitevals_first=$gitevals_first.git-evals/@EVENT@
 if [ ! -f "$gitevals_first" ] || [ ! -x "$gitevals_first" ]; then
     gitevals_first=''
 elif [ "${0##*/}" != @EVENT@ ]; then

@@ -8,7 +8,7 @@ modules=@MODULES@
 
 # The protected patterns; the last line counts them, so that a list cut short is never believed. Where the file system
 # takes no notice of case, the list has patterns in brackets, too.
-list='' count=0 whole='' folded=''
+list='' count=0 whole='' folded='' unread=''
 if [ -f "$dir/git-evals/protected" ]; then
     while read -r line || [ -n "$line" ]; do
         case $line in
@@ -19,7 +19,7 @@ if [ -f "$dir/git-evals/protected" ]; then
             case $line in '['*) folded=yes ;; esac
             ;;
         esac
-    done <"$dir/git-evals/protected"
+    done <"$dir/git-evals/protected" || [ ! -r "$dir/git-evals/protected" ] || unread=yes
 fi
 
 # Is the ref $1 protected? Without a whole list every branch may be.
@@ -34,6 +34,14 @@ protected() {
     [Rr][Ee][Ff][Ss]/[Hh][Ee][Aa][Dd][Ss]/*) return 0 ;;
     esac
     return 1
+}
+
+# A shell that may open no further file can lose its input, too: that it heard of no ref ($1) then says nothing.
+heard() {
+    if [ -z "$1" ] && [ -n "$unread" ]; then
+        echo "git-evals: the hook cannot open its files, so this is refused" >&2
+        exit 1
+    fi
 }
 
 # Ask git-evals about the lines in $hits. What cannot answer is passed over: an interpreter that is gone or lacks our

@@ -1,11 +1,14 @@
 """Ways past the gate, or into its works, that were found by trying; each is closed."""
 
+import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from gitevals.evidence.writing import AFTER_LIMIT
 from gitevals.git.repo import discover
 from tests.conftest import Place, evals, hook_file, with_task_branch
 
@@ -364,6 +367,68 @@ def test_what_was_not_seen_for_want_of_history_is_not_remembered(a_project: Plac
     clone.git("fetch", "-q", "--unshallow")
     answer = evals(clone, "verify", "--branch", "again")
     assert answer.code == 1, answer
+    assert "already delivered" in answer.out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="another process's memory cannot be bounded here")
+def test_few_trees_that_stand_for_very_many_paths_take_no_memory(a_project: Place) -> None:
+    with_task_branch(a_project)
+    assert evals(a_project, "run", "42").code == 0
+    entry = f"100644 blob {a_project.git('rev-parse', 'main:README')}"
+    for _ in range(3):
+        listed = "".join(f"{entry}\t{number:02x}\n" for number in range(256))
+        entry = f"040000 tree {a_project.git('mktree', stdin=listed.encode())}"
+    bomb = a_project.git("commit-tree", "-m", "x", entry.split(" ")[2])
+    a_project.git("update-ref", "refs/evals/events/another", bomb)
+    answer = evals(a_project, "log")
+    assert answer.code == 0
+    assert "history of the ledgers cannot be read" in answer.err
+    assert "evaluation.finished" in answer.out
+
+
+@pytest.mark.slow
+def test_very_many_evaluations_of_a_change_keep_nobody_from_running_it(a_project: Place) -> None:
+    head = with_task_branch(a_project)
+    assert evals(a_project, "run", "42").code == 0
+    tree = a_project.git("rev-parse", f"{head}^{{tree}}")
+    record = json.loads(a_project.git("cat-file", "blob", f"refs/notes/evals/tester:{tree[:2]}/{tree[2:]}"))
+    forged = [{**record, "nonce": f"{number:016x}", "result": "failed"} for number in range(AFTER_LIMIT)]
+    forged += [{**record, "nonce": f"{number:016x}"} for number in range(AFTER_LIMIT, 1200)]
+    lines = b"".join(json.dumps(one, sort_keys=True, separators=(",", ":")).encode() + b"\n" for one in forged)
+    blob = a_project.git("hash-object", "-w", "--stdin", stdin=lines)
+    a_project.git("notes", "--ref=evals/another", "add", "-C", blob, tree)
+    assert evals(a_project, "verify", "--branch", "task/42").code == 1
+    answer = evals(a_project, "run", "42", "--force")
+    assert answer.code == 0, answer
+    answer = evals(a_project, "verify", "--branch", "task/42")
+    assert answer.code == 0, answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", ["main:README", "main^{tree}", "v1", "broken"])
+def test_a_freeze_at_what_is_no_commit_of_history_changes_nothing(base: str, a_project: Place) -> None:
+    commit = with_task_branch(a_project)
+    assert evals(a_project, "run", "42").code == 0
+    a_project.git("tag", "-a", "-m", "x", "v1", "main:README")
+    orphan = a_project.git("cat-file", "commit", "main").partition("\n")[0] + f"\nparent {'1' * 40}\n"
+    orphan += "author A <a@example.org> 0 +0000\ncommitter A <a@example.org> 0 +0000\n\nx\n"
+    broken = a_project.git("hash-object", "-t", "commit", "-w", "--stdin", stdin=orphan.encode())
+    name = broken if base == "broken" else a_project.git("rev-parse", base)
+    place = a_project.git("ls-tree", "-r", "--name-only", "refs/evals/contracts/tester", "42/freezes/")
+    record = json.loads(a_project.git("cat-file", "blob", f"refs/evals/contracts/tester:{place}"))
+    raw = json.dumps({**record, "base": name, "nonce": "1" * 16}, sort_keys=True, separators=(",", ":")).encode()
+    blob = a_project.git("hash-object", "-w", "--stdin", stdin=raw)
+    index = {"GIT_INDEX_FILE": str(a_project.path / ".git" / "another-index")}
+    a_project.git("update-index", "--add", "--cacheinfo", f"100644,{blob},42/freezes/{'a' * 64}.json", env=index)
+    forged = a_project.git("commit-tree", "-m", "x", a_project.git("write-tree", env=index))
+    a_project.git("update-ref", "refs/evals/contracts/another", forged)
+    for command in (("status",), ("tasks",), ("verify", "--branch", "task/42"), ("merge", "task/42", "--quiet")):
+        assert evals(a_project, *command).code == 0, command
+    a_project.git("switch", "-q", "-c", "again", commit)
+    a_project.commit({"more": "1\n"})
+    answer = evals(a_project, "verify", "--branch", "again", "--task", "42")
+    assert answer.code == 1
     assert "already delivered" in answer.out
 
 

@@ -66,7 +66,7 @@ def demo(
 
 
 SharedOption = Annotated[
-    bool, typer.Option("--shared", help="Also in a hooks directory that serves other repositories, too.")
+    bool, typer.Option("--shared", help="Also in a hooks directory that serves other repositories.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 

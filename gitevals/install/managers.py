@@ -16,6 +16,8 @@ OTHER = "another tool"
 
 def manager(path: Path) -> str:
     """Who wrote the hook at ``path``: a tool's name, `OTHER`, or "" where there is nothing to read."""
+    if not path.is_file():  # a pipe would be waited for
+        return ""
     try:
         with path.open("rb") as file:
             text = file.read(_LIMIT_BYTES)

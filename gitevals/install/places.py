@@ -62,6 +62,8 @@ def _of_root(repo: Repo, root: str, known: list[str]) -> Place:
     if written and not setting:
         setting = "/"  # git puts a slash and the hook's name after nothing
     directory = Path(os.path.normpath(os.path.join(root, setting))) if setting else Path(repo.common_dir, "hooks")
+    if directory.is_symlink():
+        directory = directory.resolve()  # what ours displace lies beside the one directory, by whichever name it is met
     own = any(_within(directory, place) for place in (repo.common_dir, *known))
     return Place(directory=directory, root=root, setting=setting, scope=scope, shared=not own)
 
@@ -90,7 +92,7 @@ def tracked(repo: Repo, directory: Path) -> frozenset[str]:
 def calls_ours(path: Path, event: str) -> bool:
     """Whether a hook that is not ours says that it calls the script of ``event``."""
     try:
-        return f"{shims.SCRIPTS}/{event}" in path.read_text(errors="replace")
+        return path.is_file() and f"{shims.SCRIPTS}/{event}" in path.read_text(errors="replace")
     except OSError:
         return False
 
@@ -102,10 +104,11 @@ def refuse(repo: Repo, place: Place, *, shared: bool) -> None:
     where = f'core.hooksPath is set to "{place.setting}"'
     if place.scope == "command":
         raise BadInput(f"{where} for this command alone", hint="run it without `git -c core.hooksPath=…`")
-    _refuse_directory(place, where if place.setting else "the hooks of this repository")
+    _refuse_directory(place, where if place.setting else f'hooks are looked for in "{place.directory}"')
     if place.shared and not shared:
-        said = f"{where} by {place.scope} configuration: the hooks there serve other repositories, too"
-        raise BadInput(said, hint="git evals hooks install --shared")
+        said = f"{where} by {place.scope} configuration" if place.setting else f'hooks lie in "{place.directory}"'
+        hint = "git evals hooks install --shared"
+        raise BadInput(f"{said}: the hooks there serve other repositories, too", hint=hint)
     if shims.GATE in tracked(repo, place.directory):
         path = place.directory / shims.GATE
         if not shims.is_ours(path) and not calls_ours(path, shims.GATE):
@@ -118,14 +121,17 @@ def _refuse_directory(place: Place, where: str) -> None:
     directory = place.directory
     above = next(folder for folder in (directory, *directory.parents) if os.path.lexists(folder))
     if not above.is_dir():
-        raise BadInput(f'{where}, and "{above}" is no directory', hint=unset(place.scope))
+        hint = unset(place.scope) if place.setting else "move it away"
+        raise BadInput(f'{where}, and "{above}" is no directory', hint=hint)
     for folder in dict.fromkeys((above, directory.parent if above == directory else above)):
         if not os.access(folder, os.W_OK | os.X_OK):
             said = f'hooks cannot be put into "{directory}": "{folder}" may not be written to'
             raise CannotTell(said, hint=f"ls -ld {folder}")
     for event in shims.EVENTS:
-        if (directory / event).is_dir():
-            raise BadInput(f'"{directory / event}" is a directory', hint="move it away")
+        path = directory / event
+        if path.exists() and not path.is_file():
+            what = "a directory" if path.is_dir() else "no file"
+            raise BadInput(f'"{path}" is {what}', hint="move it away")
 
 
 def lines(event: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from gitevals import protection
+from gitevals import cache, protection
 from gitevals.errors import CannotTell
 from gitevals.git.repo import Repo
 from gitevals.install import configured, displaced, places, receipt, shims
@@ -48,10 +48,11 @@ def _uninstalled(repo: Repo, *, shared: bool) -> Removed:
     removed = take_files_away(repo, directories(repo, kept, shared=shared))
     configured.take_scripts_away(repo)
     receipt.unexclude(repo, kept)
+    side_files = cache.directory(repo.common_dir)
     for name in (protection.LIST, protection.STALE):
-        (Path(repo.common_dir) / "git-evals" / name).unlink(missing_ok=True)
+        Path(side_files, name).unlink(missing_ok=True)
     receipt.remove(repo)
-    for folder in (*kept.made, b"git-evals"):
+    for folder in (*kept.made, os.fsencode(side_files)):
         _remove_if_empty(os.path.join(os.fsencode(repo.common_dir), folder))
     return Removed(hooks=(*named, *removed.hooks), left=removed.left)
 
@@ -60,7 +61,8 @@ def directories(repo: Repo, kept: Receipt, *, shared: bool = False) -> list[Path
     """Where files of ours may lie: where git looks now, where it looked once, where it looks by itself."""
     current = [place.directory for place in places.places(repo) if shared or not place.shared]
     earlier = [Path(os.path.normpath(os.path.join(repo.common_dir, os.fsdecode(name)))) for name in kept.directories]
-    return list(dict.fromkeys((*current, *earlier, Path(repo.common_dir, "hooks"))))
+    own = Path(repo.common_dir, "hooks")
+    return list(dict.fromkeys((*current, *earlier, *([] if own.is_symlink() else [own]))))
 
 
 def take_files_away(repo: Repo, folders: Sequence[Path]) -> Removed:

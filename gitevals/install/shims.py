@@ -58,7 +58,7 @@ def command(event: str) -> str:
 def is_ours(path: Path) -> bool:
     """Whether the file at ``path`` is a hook of git-evals, of whichever version or installation."""
     try:
-        return not path.is_symlink() and MARK in path.read_text(errors="replace")
+        return not path.is_symlink() and path.is_file() and MARK in path.read_text(errors="replace")
     except OSError:
         return False
 

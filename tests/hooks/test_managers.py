@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Place, evals
-from tests.test_hooks_install import judged, knows_configured, project, traces
-
-__all__ = ["project"]
+from tests.hooks import judged, knows_configured, traces
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 HOOK = 'echo "$1" >>"{log}"\n[ "$1" != pre-push ] || {{ cat; env; }} >>"{log}"\ntest ! -e veto\n'
