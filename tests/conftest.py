@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -12,6 +13,12 @@ from pathlib import Path
 import pytest
 
 DATE = "2030-01-02T03:04:05Z"
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches the programs that tests start, also where the tests are a job in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:

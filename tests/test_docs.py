@@ -12,9 +12,13 @@ import pytest
 import typer
 
 from gitevals import commands as command_keys
-from gitevals import config, configfile, tasks
+from gitevals import config, configfile, recovery, tasks
 from gitevals.cli.app import app
 from gitevals.evidence import reading
+from gitevals.git import ledger, locks, packs
+from gitevals.install import hookfindings
+from gitevals.install.locks import IN_USE_SECONDS
+from gitevals.model import record
 from gitevals.model.contract import Contract, Mode
 from gitevals.model.evaluation import Evaluation, Freeze, Reopen
 from gitevals.model.reason import RULES
@@ -116,6 +120,45 @@ def test_the_table_of_reasons_is_the_one_the_gate_decides_by() -> None:
 
 def _shown(hint: str) -> str:
     return f"`{hint}`" if hint.startswith("git ") else hint or "–"
+
+
+def test_what_takes_a_refused_command_back_is_told_as_the_hook_tells_it() -> None:
+    told = (DOCS / "gate.md").read_text().partition("## After a refusal\n")[2].partition("\n## ")[0]
+    undone = {
+        undo.format(branch="BRANCH", verb=verb, unstash=recovery._UNSTASH)
+        for _, owners, undo in recovery._STATES
+        for verb in owners
+    }
+    assert {undo for undo in undone if f"`{undo}`" not in told} == set()
+    assert [words for _, words in recovery._CONCLUDED if f"| {words} |" not in told] == []
+
+
+def test_the_states_of_hooks_are_those_that_documents_name() -> None:
+    listed = re.findall(r"^\| `hooks status`.*`state` \((.*?)\)", (DOCS / "formats.md").read_text(), re.M)
+    assert set(re.findall(r"`(\w+)`", listed[0])) == set(hookfindings._TEXTS)
+    assert [state for state in hookfindings._TEXTS if not re.search(rf"\b{state}\b", section("hooks status"))] == []
+
+
+# where a number stands that is a constant of the code, and in which words
+NUMBERS = (
+    ("formats.md", f"the file of a freeze or an event | {record.LINE_LIMIT_BYTES >> 10} KiB |"),
+    ("formats.md", f"| a stored contract, and its text | {reading.CONTENT_LIMIT_BYTES >> 20} MiB |"),
+    ("formats.md", f"| a note | {reading.NOTE_LIMIT_BYTES >> 20} MiB |"),
+    ("formats.md", f"of more than {reading.FAULTS_LIMIT} in one ledger"),
+    ("formats.md", f"waits at most {ledger.TURN_SECONDS} seconds for its turn"),
+    ("departures.md", f"A note over {reading.NOTE_LIMIT_BYTES >> 20} MiB"),
+    ("departures.md", f"up to {reading.FAULTS_LIMIT} faults of a ledger"),
+    ("departures.md", f"at most {ledger.TURN_SECONDS} seconds"),
+    ("durability.md", f"not changed for {locks.STILL_SECONDS} seconds"),
+    ("durability.md", f"waits at most {locks.LONGEST_SECONDS} seconds"),
+    ("durability.md", f"older than {IN_USE_SECONDS} seconds"),
+    ("durability.md", f"{packs.KEEP_PACK_FROM} objects or more are one pack"),
+)
+
+
+@pytest.mark.parametrize(("page", "said"), NUMBERS)
+def test_a_number_that_a_document_names_is_the_one_that_holds(page: str, said: str) -> None:
+    assert said.lower() in " ".join((DOCS / page).read_text().split()).lower()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

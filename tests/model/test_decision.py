@@ -3,53 +3,18 @@
 import msgspec
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gitevals.model.contract import Mode
 from gitevals.model.decision import Decision, decide
 from gitevals.model.evaluation import Evaluation, Finding, Stored
-from gitevals.model.facts import ContractState, Facts, Policy, TaskFacts
-from gitevals.model.movement import Commit, Span, covers, deciding
+from gitevals.model.facts import ContractState, Facts, TaskFacts
+from gitevals.model.movement import Commit, covers, deciding
 from gitevals.model.reason import RULES, Code, Severity, reason
 from gitevals.model.result import Result
 from tests.model import about, an_evaluation, stored
+from tests.model.facts import ANY_FACTS, FAIL, OTHER, PASS, SPAN, TASK, facts_of, policy_of
 
 PASSED, FAILED, INCONCLUSIVE, NOT_RUN = Result.PASSED, Result.FAILED, Result.INCONCLUSIVE, Result.NOT_RUN
-SPAN = Span(
-    ref="refs/heads/main",
-    old=Commit(id="b0", tree="b0-tree"),
-    new=Commit(id="h1", tree="t1", parents=("b0",)),
-)
-TASK = TaskFacts(task="42", state=ContractState.FROZEN, digest="c1")
-OTHER = TaskFacts(task="43", state=ContractState.FROZEN, digest="c2")
-PASS = stored("e1", an_evaluation())
-FAIL = stored("e2", an_evaluation(FAILED))
-
-
-def _policy(mode: Mode = Mode.ENFORCE, **changes: object) -> Policy:
-    """What a configuration of ``mode`` demands by default, with one command of verification."""
-    strict = mode is Mode.ENFORCE
-    policy = Policy(
-        mode=mode,
-        repository="r1",
-        untasked_refuses=strict,
-        untasked_verifies=not strict,
-        verification_required=strict,
-        verification_digest="v1",
-        verification_count=1,
-    )
-    return msgspec.structs.replace(policy, **changes)
-
-
-def _facts(*evaluations: Stored, mode: Mode = Mode.ENFORCE, policy: Policy | None = None, **changes: object) -> Facts:
-    facts = Facts(
-        span=SPAN,
-        policy=policy or _policy(mode),
-        tasks=(TASK,),
-        evaluations=evaluations,
-        where="--branch task/42",
-    )
-    return msgspec.structs.replace(facts, **changes)
 
 
 def _codes(decision: Decision) -> list[str]:
@@ -57,7 +22,7 @@ def _codes(decision: Decision) -> list[str]:
 
 
 def test_a_fresh_pass_is_allowed_without_a_word() -> None:
-    decision = decide(_facts(PASS))
+    decision = decide(facts_of(PASS))
     assert (decision.allowed, decision.reasons, decision.exit_code) == (True, (), 0)
     assert decision.evaluations == ("e1",)
     assert decision.tasks == ("42",)
@@ -128,8 +93,8 @@ REASONS: dict[str, tuple[Code, tuple[Stored, ...], dict[str, object], int]] = {
 def test_what_is_said_of_tasks_refuses_in_enforce_is_a_note_in_observe_and_silent_in_off(
     code: Code, evaluations: tuple[Stored, ...], changes: dict[str, object], exit_code: int, mode: Mode
 ) -> None:
-    policy = _policy(mode, untasked_refuses=True)
-    decision = decide(msgspec.structs.replace(_facts(*evaluations, policy=policy), **changes))
+    policy = policy_of(mode, untasked_refuses=True)
+    decision = decide(msgspec.structs.replace(facts_of(*evaluations, policy=policy), **changes))
     assert _codes(decision) == ([] if mode is Mode.OFF else [code])
     assert decision.allowed is (mode is not Mode.ENFORCE)
     assert decision.exit_code == (exit_code if mode is Mode.ENFORCE else 0)
@@ -140,7 +105,7 @@ def test_what_is_said_of_tasks_refuses_in_enforce_is_a_note_in_observe_and_silen
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_only_enforce_asks_for_a_freeze(mode: Mode) -> None:
-    unfrozen = msgspec.structs.replace(_facts(PASS, policy=_policy(mode)), tasks=(
+    unfrozen = msgspec.structs.replace(facts_of(PASS, policy=policy_of(mode)), tasks=(
         msgspec.structs.replace(TASK, state=ContractState.MISSING),
     ))  # fmt: skip
     assert _codes(decide(unfrozen)) == (["contract_missing"] if mode is Mode.ENFORCE else [])
@@ -149,7 +114,7 @@ def test_only_enforce_asks_for_a_freeze(mode: Mode) -> None:
 @pytest.mark.parametrize("belied", [{"findings": (Finding(criterion="AC-1", result=FAILED),)}, {"verified": FAILED}])
 def test_a_pass_that_its_own_parts_belie_is_none(belied: dict[str, object]) -> None:
     record = stored("e", an_evaluation(PASSED, **belied))  # type: ignore[arg-type]
-    assert not decide(_facts(record)).allowed
+    assert not decide(facts_of(record)).allowed
 
 
 # Verification by what is known of it: what a task's passing evaluation aside, `decide` says in the three modes.
@@ -175,8 +140,8 @@ def test_verification_refuses_alike_in_every_mode(
     result: Result | None, required: bool, said: str | None, mode: Mode
 ) -> None:
     known = [] if result is None else [stored("v", an_evaluation(result, task="", verified=result, findings=()))]
-    policy = _policy(mode, untasked_refuses=False, untasked_verifies=True, verification_required=required)
-    decision = decide(_facts(*known, policy=policy, tasks=()))
+    policy = policy_of(mode, untasked_refuses=False, untasked_verifies=True, verification_required=required)
+    decision = decide(facts_of(*known, policy=policy, tasks=()))
     assert [found.message for found in decision.reasons] == ([said] if said else [])
     assert _codes(decision) == (["verification"] if said else [])
     assert decision.allowed is (said is None)
@@ -189,25 +154,25 @@ def test_verification_refuses_alike_in_every_mode(
 @pytest.mark.parametrize("mode", list(Mode))
 def test_verification_without_a_result_is_said_where_a_run_is_not_required(result: Result, mode: Mode) -> None:
     known = stored("v", an_evaluation(result, task="", verified=result, findings=()))
-    policy = _policy(mode, untasked_refuses=False, untasked_verifies=True, verification_required=False)
-    decision = decide(_facts(known, policy=policy, tasks=()))
+    policy = policy_of(mode, untasked_refuses=False, untasked_verifies=True, verification_required=False)
+    decision = decide(facts_of(known, policy=policy, tasks=()))
     assert _codes(decision) == ["inconclusive"]
     assert (decision.allowed, decision.exit_code) == ((False, 3) if mode is Mode.ENFORCE else (True, 0))
 
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_an_empty_verification_is_satisfied_without_a_run(mode: Mode) -> None:
-    policy = _policy(mode, untasked_refuses=False, untasked_verifies=False, verification_required=True)
+    policy = policy_of(mode, untasked_refuses=False, untasked_verifies=False, verification_required=True)
     policy = msgspec.structs.replace(policy, verification_count=0)
-    assert decide(_facts(policy=policy, tasks=())).reasons == ()
+    assert decide(facts_of(policy=policy, tasks=())).reasons == ()
     broken = stored("v", an_evaluation(FAILED, task="", verified=FAILED, findings=()))
-    assert decide(_facts(broken, policy=policy, tasks=())).allowed
+    assert decide(facts_of(broken, policy=policy, tasks=())).allowed
 
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_verification_that_failed_refuses_beside_a_task_that_passed(mode: Mode) -> None:
     broken = stored("v", an_evaluation(FAILED, task="43", contract="c2", verified=FAILED, findings=()))
-    decision = decide(_facts(PASS, broken, mode=mode))
+    decision = decide(facts_of(PASS, broken, mode=mode))
     assert _codes(decision) == ["verification"]
     assert not decision.allowed
 
@@ -217,32 +182,32 @@ def test_verification_that_failed_refuses_beside_a_task_that_passed(mode: Mode) 
     [{"tree": "t9"}, {"base": "b9", "base_tree": "b9-tree"}, {"ref": "refs/heads/x"}, {"repository": "r2"}],
 )
 def test_verification_of_another_key_neither_helps_nor_hurts(subject: dict[str, object]) -> None:
-    policy = _policy(untasked_refuses=False)
+    policy = policy_of(untasked_refuses=False)
     for result in (PASSED, FAILED):
         evaluation = about(an_evaluation(result, task="", verified=result, findings=()), **subject)
-        decision = decide(_facts(stored("v", evaluation), policy=policy, tasks=()))
+        decision = decide(facts_of(stored("v", evaluation), policy=policy, tasks=()))
         assert [found.message for found in decision.reasons] == ["project verification was not run on this change"]
 
 
 def test_verification_by_other_commands_neither_helps_nor_hurts() -> None:
     for result in (PASSED, FAILED):
         other = stored("v", an_evaluation(result, task="", verified=result, findings=(), verification_digest="v0"))
-        decision = decide(_facts(other, policy=_policy(untasked_refuses=False), tasks=()))
+        decision = decide(facts_of(other, policy=policy_of(untasked_refuses=False), tasks=()))
         assert decision.reasons[0].message == "project verification was not run on this change"
 
 
 def test_a_later_run_of_another_task_mends_verification_that_failed() -> None:
     broken = stored("e1", an_evaluation(FAILED, task="43", contract="c2", verified=FAILED))
     mended = stored("e2", an_evaluation(after=("e1",)))
-    assert decide(_facts(broken, mended)).allowed
-    assert _codes(decide(_facts(broken, stored("e2", an_evaluation())))) == ["verification"]
+    assert decide(facts_of(broken, mended)).allowed
+    assert _codes(decide(facts_of(broken, stored("e2", an_evaluation())))) == ["verification"]
 
 
 def test_verification_is_followed_through_what_another_repository_recorded() -> None:
     broken = stored("e1", an_evaluation(FAILED, verified=FAILED))
     between = stored("e2", an_evaluation(after=("e1",), repository="r2"))
     mended = stored("e3", an_evaluation(after=("e2",)))
-    assert decide(_facts(broken, between, mended)).allowed
+    assert decide(facts_of(broken, between, mended)).allowed
 
 
 # `untasked:`, how many commands verify, whether it is known to have passed → what is said in enforce.
@@ -263,11 +228,11 @@ UNTASKED: list[tuple[str, int, bool, list[str]]] = [
 def test_a_change_without_a_task_is_judged_by_what_untasked_says(
     untasked: str, count: int, verified: bool, codes: list[str]
 ) -> None:
-    policy = _policy(
+    policy = policy_of(
         untasked_refuses=untasked == "refuse", untasked_verifies=untasked == "verify", verification_count=count
     )
     known = [stored("v", an_evaluation(task="", findings=()))] if verified else []
-    decision = decide(_facts(*known, policy=policy, tasks=()))
+    decision = decide(facts_of(*known, policy=policy, tasks=()))
     assert _codes(decision) == codes
     assert decision.allowed is (not codes)
 
@@ -276,8 +241,8 @@ def test_a_change_without_a_task_is_judged_by_what_untasked_says(
 @pytest.mark.parametrize("allowed", [True, False])
 def test_an_exempt_change_needs_verification_alone_and_the_refusal_says_so(mode: Mode, allowed: bool) -> None:
     known = [stored("v", an_evaluation(task="", findings=()))] if allowed else []
-    policy = _policy(mode, untasked_refuses=True, verification_required=True)
-    decision = decide(_facts(*known, policy=policy, exempt="the tree is unchanged"))
+    policy = policy_of(mode, untasked_refuses=True, verification_required=True)
+    decision = decide(facts_of(*known, policy=policy, exempt="the tree is unchanged"))
     assert decision.allowed is allowed
     assert decision.tasks == ()
     if not allowed:
@@ -288,7 +253,7 @@ def test_an_exempt_change_needs_verification_alone_and_the_refusal_says_so(mode:
 
 def test_an_exempt_change_is_refused_by_verification_that_failed() -> None:
     broken = stored("v", an_evaluation(FAILED, task="", verified=FAILED, findings=()))
-    decision = decide(_facts(broken, exempt="the tree is unchanged"))
+    decision = decide(facts_of(broken, exempt="the tree is unchanged"))
     assert [found.message for found in decision.reasons] == ["project verification failed on this change: verify-1"]
     assert decision.evaluations == ("v",)
 
@@ -296,13 +261,13 @@ def test_an_exempt_change_is_refused_by_verification_that_failed() -> None:
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_configuration_that_does_not_parse_refuses_in_every_mode(mode: Mode) -> None:
     for exempt in ("", "only configuration and task files change"):
-        decision = decide(_facts(PASS, mode=mode, config_problem="line 1: nonsense", exempt=exempt))
+        decision = decide(facts_of(PASS, mode=mode, config_problem="line 1: nonsense", exempt=exempt))
         assert (_codes(decision), decision.allowed, decision.exit_code) == (["config_invalid"], False, 1)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_change_of_what_the_gate_reads_is_said_and_allowed(mode: Mode) -> None:
-    decision = decide(_facts(PASS, mode=mode, privileged=("one is changed", "two is changed")))
+    decision = decide(facts_of(PASS, mode=mode, privileged=("one is changed", "two is changed")))
     assert [(found.code, found.severity, found.message) for found in decision.reasons] == [
         (Code.CONFIG_CHANGE, Severity.NOTE, "one is changed"),
         (Code.CONFIG_CHANGE, Severity.NOTE, "two is changed"),
@@ -311,8 +276,8 @@ def test_a_change_of_what_the_gate_reads_is_said_and_allowed(mode: Mode) -> None
 
 
 def test_that_nobody_verified_is_not_said_where_something_else_refuses_already() -> None:
-    assert _codes(decide(_facts())) == ["missing"]
-    assert _codes(decide(_facts(config_problem="x", exempt="y"))) == ["config_invalid"]
+    assert _codes(decide(facts_of())) == ["missing"]
+    assert _codes(decide(facts_of(config_problem="x", exempt="y"))) == ["config_invalid"]
 
 
 # How the nearest evaluation differs → what is stale. A base is the same if its tree is.
@@ -363,7 +328,7 @@ STALE: dict[str, tuple[list[Evaluation], list[str]]] = {
 def test_what_is_stale_is_told_from_the_nearest_evaluation(evaluations: list[Evaluation], codes: list[str]) -> None:
     known = [stored(f"e{n}", evaluation) for n, evaluation in enumerate(evaluations)]
     for order in (known, known[::-1]):
-        decision = decide(_facts(*order))
+        decision = decide(facts_of(*order))
         assert _codes(decision) == codes
         assert decision.exit_code == 3
 
@@ -372,13 +337,13 @@ def test_of_two_evaluations_equally_near_the_later_one_is_named() -> None:
     far = about(an_evaluation(finished="2"), base="b9", base_tree="b9-tree")
     known = [stored("a", far), stored("b", about(msgspec.structs.replace(far, finished="1"), base="b8"))]
     for order in (known, known[::-1]):
-        assert decide(_facts(*order)).reasons[0].message.startswith("task 42: evaluated on b9, but")
+        assert decide(facts_of(*order)).reasons[0].message.startswith("task 42: evaluated on b9, but")
 
 
 def test_stale_reasons_name_both_sides() -> None:
     known = stored("e", an_evaluation(base="b9", base_tree="b9-tree", head="h8", heads=("h8", "h9"), tree="t0"))
     octopus = msgspec.structs.replace(SPAN, new=Commit(id="m1", tree="t1", parents=("b0", "h8", "h7")))
-    assert [found.message for found in decide(_facts(known, span=octopus)).reasons] == [
+    assert [found.message for found in decide(facts_of(known, span=octopus)).reasons] == [
         "task 42: evaluated on b9, but refs/heads/main has moved to b0",
         "task 42: evaluated at h8, h9, but the change is now h8, h7",
     ]
@@ -412,7 +377,7 @@ def test_the_runs_that_no_other_saw_decide(
 ) -> None:
     known = [stored(name, an_evaluation(result, after=tuple(seen.split()))) for name, result, seen in runs]
     for order in (known, known[::-1]):
-        decision = decide(_facts(*order))
+        decision = decide(facts_of(*order))
         assert _codes(decision) == codes
         assert decision.allowed is (not codes)
         assert sorted(decision.evaluations) == rests_on.split()
@@ -420,22 +385,22 @@ def test_the_runs_that_no_other_saw_decide(
 
 def test_a_run_of_another_task_or_contract_hides_no_failure() -> None:
     for other in (an_evaluation(task="43", after=("e2",)), an_evaluation(contract="c0", after=("e2",))):
-        assert _codes(decide(_facts(FAIL, stored("x", other)))) == ["failed"]
+        assert _codes(decide(facts_of(FAIL, stored("x", other)))) == ["failed"]
 
 
 def test_a_pass_that_saw_the_failure_through_another_contracts_run_decides() -> None:
     between = stored("x", an_evaluation(task="43", contract="c2", after=("e2",)))
-    assert decide(_facts(FAIL, between, stored("e3", an_evaluation(after=("x",))))).allowed
+    assert decide(facts_of(FAIL, between, stored("e3", an_evaluation(after=("x",))))).allowed
 
 
 def test_each_task_needs_its_own_pass() -> None:
     both = (TASK, OTHER)
     other = stored("o", an_evaluation(task="43", contract="c2"))
-    assert decide(_facts(PASS, other, tasks=both)).allowed
-    missing = decide(_facts(PASS, tasks=both))
+    assert decide(facts_of(PASS, other, tasks=both)).allowed
+    missing = decide(facts_of(PASS, tasks=both))
     assert [(found.code, found.task) for found in missing.reasons] == [(Code.MISSING, "43")]
     failed = decide(
-        _facts(
+        facts_of(
             stored("x", an_evaluation(INCONCLUSIVE)),
             stored("o", an_evaluation(FAILED, task="43", contract="c2")),
             tasks=both,
@@ -443,7 +408,7 @@ def test_each_task_needs_its_own_pass() -> None:
     )
     assert [(found.code, found.task) for found in failed.reasons] == [(Code.INCONCLUSIVE, "42"), (Code.FAILED, "43")]
     assert failed.exit_code == 1
-    swapped = decide(_facts(PASS, stored("o", an_evaluation(task="43", contract="c1")), tasks=both))
+    swapped = decide(facts_of(PASS, stored("o", an_evaluation(task="43", contract="c1")), tasks=both))
     assert [(found.code, found.task) for found in swapped.reasons] == [(Code.STALE_CONTRACT, "43")]
 
 
@@ -454,7 +419,7 @@ def test_of_a_failed_evaluation_the_criteria_that_failed_are_named_and_no_others
             [(PASSED, ""), (FAILED, "good: exit 1"), (INCONCLUSIVE, "slow: timed out"), (NOT_RUN, ""), (FAILED, "")], 1
         )
     )
-    decision = decide(_facts(stored("e", an_evaluation(FAILED, findings=findings))))
+    decision = decide(facts_of(stored("e", an_evaluation(FAILED, findings=findings))))
     assert [(found.code, found.criterion, found.message, found.hint) for found in decision.reasons] == [
         (Code.FAILED, "AC-2", "task 42: AC-2 failed on h1 (good: exit 1)", "git evals report 42 --feedback"),
         (Code.FAILED, "AC-5", "task 42: AC-5 failed on h1", "git evals report 42 --feedback"),
@@ -466,7 +431,7 @@ def test_why_nothing_was_run_is_said_before_what_was_not_run() -> None:
     evaluation = an_evaluation(
         INCONCLUSIVE, findings=findings, verified=NOT_RUN, reason="setup-1 did not succeed: exit 1"
     )
-    assert [(found.code, found.message) for found in decide(_facts(stored("e", evaluation))).reasons] == [
+    assert [(found.code, found.message) for found in decide(facts_of(stored("e", evaluation))).reasons] == [
         (Code.INCONCLUSIVE, "task 42: inconclusive on h1: setup-1 did not succeed: exit 1"),
         (Code.NOT_RUN, "task 42: AC-1 not run on h1 (not run because of what came before)"),
     ]
@@ -476,25 +441,25 @@ def test_an_evaluation_that_failed_by_verification_is_a_plain_no_though_verifica
     findings = (Finding(criterion="AC-1", result=NOT_RUN),)
     broken = stored("a", an_evaluation(FAILED, findings=findings, verified=FAILED, reason="verify-1 failed: exit 1"))
     mended = stored("b", an_evaluation(task="", contract="c9", findings=(), after=("a",)))
-    decision = decide(_facts(broken, mended))
+    decision = decide(facts_of(broken, mended))
     assert _codes(decision) == ["failed", "not_run"]
     assert decision.exit_code == 1
 
 
 def test_of_a_contract_that_was_never_frozen_the_results_are_said_too() -> None:
     tasks = (msgspec.structs.replace(TASK, state=ContractState.MISSING),)
-    assert _codes(decide(_facts(FAIL, tasks=tasks))) == ["contract_missing", "failed"]
-    assert _codes(decide(_facts(tasks=tasks))) == ["contract_missing"]
+    assert _codes(decide(facts_of(FAIL, tasks=tasks))) == ["contract_missing", "failed"]
+    assert _codes(decide(facts_of(tasks=tasks))) == ["contract_missing"]
 
 
 @pytest.mark.parametrize("state", [ContractState.CONFLICT, ContractState.OUT_OF_DATE, ContractState.UNREADABLE])
 def test_under_a_contract_that_may_not_be_used_no_results_are_said(state: ContractState) -> None:
-    decision = decide(_facts(FAIL, tasks=(msgspec.structs.replace(TASK, state=state),)))
+    decision = decide(facts_of(FAIL, tasks=(msgspec.structs.replace(TASK, state=state),)))
     assert [found.code in (Code.FAILED, Code.MISSING) for found in decision.reasons] == [False]
 
 
 def test_a_hint_names_the_task_the_change_and_the_target_without_spare_blanks() -> None:
-    facts = _facts(where=" --branch task/42 --into release", into=" --into release")
+    facts = facts_of(where=" --branch task/42 --into release", into=" --into release")
     assert decide(facts).reasons[0].hint == "git evals run 42 --branch task/42 --into release"
     out_of_date = msgspec.structs.replace(
         facts, tasks=(msgspec.structs.replace(TASK, state=ContractState.OUT_OF_DATE),), where=""
@@ -534,71 +499,6 @@ def test_any_plain_no_makes_the_exit_1_and_notes_count_for_nothing(codes: tuple[
     assert decision.exit_code == exit_code
 
 
-_COMMITS = st.sampled_from(["b0", "b1", "h1", "h2"])
-_TREES = st.sampled_from(["b0-tree", "t1", "t2", ""])
-
-
-@st.composite
-def _evidence(draw: st.DrawFn) -> tuple[Stored, ...]:
-    known: list[Stored] = []
-    for n in range(draw(st.integers(0, 5))):
-        result = draw(st.sampled_from(Result))
-        finding = Finding(criterion="AC-1", result=draw(st.sampled_from(Result)))
-        evaluation = an_evaluation(
-            result,
-            task=draw(st.sampled_from(["42", "42", "43", ""])),
-            contract=draw(st.sampled_from(["c1", "c1", "c2"])),
-            verified=draw(st.sampled_from(Result)),
-            verification_digest=draw(st.sampled_from(["v1", "v1", "v2"])),
-            after=tuple(sorted(draw(st.sets(st.sampled_from([*(entry.id for entry in known), "gone"]))))),
-            findings=draw(st.sampled_from([(), (finding,)])),
-            reason=draw(st.sampled_from(["", "{odd} {0}"])),
-            finished=draw(st.sampled_from(["1", "2"])),
-            ref=draw(st.sampled_from(["refs/heads/main", "refs/heads/main", "refs/heads/x"])),
-            repository=draw(st.sampled_from(["r1", "r1", "r2"])),
-            base=draw(_COMMITS),
-            base_tree=draw(_TREES),
-            heads=tuple(draw(st.lists(_COMMITS, max_size=2))),
-            tree=draw(st.sampled_from(["t1", "t1", "t2", ""])),
-        )
-        known.append(stored(f"e{n}", evaluation))
-    return tuple(draw(st.permutations(known)))
-
-
-_TASKS = st.builds(
-    TaskFacts,
-    task=st.sampled_from(["42", "43", "{0}"]),
-    state=st.sampled_from(ContractState) | st.just(ContractState.FROZEN),
-    digest=st.sampled_from(["c1", "c1", "c2", ""]),
-    spent_by=st.sampled_from(["", "", "m9"]),
-    problem=st.sampled_from(["", "{task}"]),
-)
-_NEW = st.builds(
-    Commit, id=_COMMITS, tree=st.sampled_from(["t1", "t2"]), parents=st.lists(_COMMITS, max_size=3).map(tuple)
-)
-_FACTS = st.builds(
-    Facts,
-    span=st.builds(Span, ref=st.just("refs/heads/main"), old=st.just(SPAN.old), new=_NEW | st.just(SPAN.new)),
-    policy=st.builds(
-        Policy,
-        mode=st.sampled_from(Mode),
-        repository=st.just("r1"),
-        untasked_refuses=st.booleans(),
-        untasked_verifies=st.booleans(),
-        verification_required=st.booleans(),
-        verification_digest=st.just("v1"),
-        verification_count=st.integers(0, 2),
-    ),
-    tasks=st.lists(_TASKS, max_size=2, unique_by=lambda task: task.task).map(tuple),
-    evaluations=_evidence(),
-    exempt=st.sampled_from(["", "", "", "{why}"]),
-    privileged=st.sampled_from([(), ("{file} is changed",)]),
-    config_problem=st.sampled_from(["", "", "", "{line}"]),
-    where=st.sampled_from(["", "--branch {x}"]),
-    into=st.sampled_from(["", " --into {y}"]),
-)
-
-
 def _proven(facts: Facts, task: TaskFacts) -> bool:
     """Whether ``task`` has passing evaluations of exactly this span, and no other one that they did not see."""
     repository = facts.policy.repository
@@ -613,7 +513,7 @@ def _proven(facts: Facts, task: TaskFacts) -> bool:
 
 
 @settings(max_examples=100, deadline=None, database=None)
-@given(_FACTS)
+@given(ANY_FACTS)
 def test_whatever_the_facts_nothing_enters_an_enforced_branch_unproven(facts: Facts) -> None:
     decision = decide(facts)
     assert decision.allowed is (not decision.refusals)
@@ -631,7 +531,7 @@ def test_whatever_the_facts_nothing_enters_an_enforced_branch_unproven(facts: Fa
 
 
 @settings(max_examples=100, deadline=None, database=None)
-@given(_FACTS)
+@given(ANY_FACTS)
 def test_whatever_the_facts_the_order_of_the_evidence_changes_no_verdict(facts: Facts) -> None:
     turned = decide(msgspec.structs.replace(facts, evaluations=facts.evaluations[::-1]))
     decision = decide(facts)
@@ -640,7 +540,7 @@ def test_whatever_the_facts_the_order_of_the_evidence_changes_no_verdict(facts: 
 
 
 @settings(max_examples=100, deadline=None, database=None)
-@given(_FACTS)
+@given(ANY_FACTS)
 def test_whatever_the_facts_a_lenient_mode_refuses_for_verification_and_configuration_alone(facts: Facts) -> None:
     policy = msgspec.structs.replace(facts.policy, mode=Mode.OBSERVE)
     decision = decide(msgspec.structs.replace(facts, policy=policy))
@@ -721,7 +621,7 @@ def test_a_pass_counts_only_within_the_configured_limits(
     codes: list[str],
     mode: Mode,
 ) -> None:
-    decision = decide(msgspec.structs.replace(_facts(*evaluations, policy=_policy(mode, **limits)), **changes))
+    decision = decide(msgspec.structs.replace(facts_of(*evaluations, policy=policy_of(mode, **limits)), **changes))
     assert _codes(decision) == codes
     assert decision.allowed is (mode is Mode.OBSERVE or not codes)
     assert decision.exit_code == (1 if codes and mode is Mode.ENFORCE else 0)
@@ -730,8 +630,8 @@ def test_a_pass_counts_only_within_the_configured_limits(
 
 def test_a_refused_pass_says_which_limit_it_is() -> None:
     def said(evaluations: tuple[Stored, ...], **limits: object) -> str:
-        policy = _policy(Mode.ENFORCE, **limits)
-        (found,) = decide(_facts(*evaluations, policy=policy, now_seconds=FINISHED_SECONDS * 2)).reasons
+        policy = policy_of(Mode.ENFORCE, **limits)
+        (found,) = decide(facts_of(*evaluations, policy=policy, now_seconds=FINISHED_SECONDS * 2)).reasons
         return found.message
 
     assert "`flaky: refuse`" in said((EARLIER, LATER_PASS), flaky_refuses=True)

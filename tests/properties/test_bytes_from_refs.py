@@ -23,7 +23,7 @@ from gitevals.git.store import Implementation, opened
 from gitevals.model import record
 from gitevals.model.contract import Contract, Criterion, Mode, canonical
 from gitevals.model.evaluation import Freeze
-from tests.conftest import Place, evals, with_task_branch
+from tests.conftest import Place, evals
 from tests.model import an_evaluation
 from tests.properties import FEW_AND_MANY, damaged, holds
 from tests.properties.test_record_codec import FREEZE, REOPEN
@@ -70,16 +70,10 @@ class Store:
 
 
 @pytest.fixture
-def evidenced(a_guarded_project: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+def evidenced(with_evil: Place) -> Place:
     """A project whose task 42 passed on its branch, and a branch ``evil`` that nobody evaluated."""
-    with_task_branch(a_guarded_project)
-    assert evals(a_guarded_project, "run", "42").code == 0
-    a_guarded_project.git("switch", "-q", "-c", "evil", "main")
-    a_guarded_project.commit({"evil": "1\n"}, "evil")
-    a_guarded_project.git("switch", "-q", "main")
-    monkeypatch.chdir(a_guarded_project.path)
-    monkeypatch.setenv("GIT_DIR", ".git")
-    return a_guarded_project
+    assert evals(with_evil, "run", "42").code == 0
+    return with_evil
 
 
 CONTRACT = Contract(schema=1, task="43", mode=Mode.ENFORCE, criteria=(Criterion(id="AC-1", description="it is there"),))

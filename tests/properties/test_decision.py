@@ -11,8 +11,7 @@ from gitevals.model.facts import ContractState, Facts
 from gitevals.model.reason import RULES, Code, Severity
 from gitevals.model.result import Result
 from tests.model import an_evaluation, stored
-from tests.model.test_decision import _FACTS as FACTS
-from tests.model.test_decision import PASS, SPAN, TASK, _facts, _policy
+from tests.model.facts import ANY_FACTS, PASS, SPAN, TASK, facts_of, policy_of
 from tests.properties import FEW_AND_MANY, holds
 
 WORSE = st.sampled_from([Result.FAILED, Result.INCONCLUSIVE, Result.NOT_RUN])
@@ -34,7 +33,7 @@ def test_whatever_the_facts_there_is_one_answer_and_the_table_weighs_its_reasons
         assert decision.exit_code == (min(exits) if exits else 0)
         assert decision.allowed or decision.reasons
 
-    holds(law, FACTS, examples=examples)
+    holds(law, ANY_FACTS, examples=examples)
 
 
 @FEW_AND_MANY
@@ -55,7 +54,7 @@ def test_a_run_that_did_not_pass_never_turns_a_refusal_into_a_permission(example
         assert before.allowed or not decide(more).allowed
 
     about = st.tuples(st.sampled_from(["42", "43", "44", ""]), st.sampled_from(["c1", "c2"]))
-    holds(law, FACTS, WORSE, WORSE, about, st.booleans(), examples=examples)
+    holds(law, ANY_FACTS, WORSE, WORSE, about, st.booleans(), examples=examples)
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -64,8 +63,8 @@ def test_a_run_without_a_result_lifts_no_verification_that_failed(mode: Mode, ve
     failed = stored("e1", an_evaluation(verified=Result.FAILED))
     later = stored("e2", an_evaluation(verified=verified, after=("e1",)))
     mended = stored("e3", an_evaluation(after=("e1", "e2")))
-    assert Code.VERIFICATION in [found.code for found in decide(_facts(failed, later, mode=mode)).refusals]
-    assert decide(_facts(failed, later, mended, mode=mode)).allowed
+    assert Code.VERIFICATION in [found.code for found in decide(facts_of(failed, later, mode=mode)).refusals]
+    assert decide(facts_of(failed, later, mended, mode=mode)).allowed
 
 
 @FEW_AND_MANY
@@ -83,7 +82,7 @@ def test_evidence_that_is_taken_away_together_with_all_that_saw_it_never_opens(e
         if facts.tasks and not facts.exempt:
             assert not without_a_pass.allowed
 
-    holds(law, FACTS, st.integers(0, 5), examples=examples)
+    holds(law, ANY_FACTS, st.integers(0, 5), examples=examples)
 
 
 @FEW_AND_MANY
@@ -102,20 +101,20 @@ def test_a_pass_under_another_key_counts_for_nothing(examples: int) -> None:
         away = stored("away", an_evaluation(**about, **subject))  # type: ignore[arg-type]
         failing = [entry for entry in facts.evaluations if entry.evaluation.weight is not Result.PASSED]
         strict = msgspec.structs.replace(
-            facts, span=span, policy=_policy(), tasks=(TASK,), exempt="", evaluations=(*failing, away)
+            facts, span=span, policy=policy_of(), tasks=(TASK,), exempt="", evaluations=(*failing, away)
         )
         assert not decide(strict).allowed
         near = msgspec.structs.replace(strict, evaluations=(PASS,), config_problem="")
         assert decide(near).allowed
 
-    holds(law, FACTS, st.sampled_from(sorted(changes)), examples=examples)
+    holds(law, ANY_FACTS, st.sampled_from(sorted(changes)), examples=examples)
 
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("state", ContractState)
 def test_without_any_reason_a_movement_is_allowed_and_only_then_in_silence(mode: Mode, state: ContractState) -> None:
     task = msgspec.structs.replace(TASK, state=state)
-    decision = decide(_facts(PASS, mode=mode, tasks=(task,)))
+    decision = decide(facts_of(PASS, mode=mode, tasks=(task,)))
     silent = (
         state is ContractState.FROZEN or mode is Mode.OFF or (mode is Mode.OBSERVE and state is ContractState.MISSING)
     )
@@ -129,8 +128,8 @@ def test_a_pass_that_its_parts_belie_opens_nothing(examples: int) -> None:
         findings = tuple(Finding(criterion=f"AC-{n}", result=result) for n, result in enumerate(results))
         runs = tuple(CheckRun(id=f"verify-{n}", result=result) for n, result in enumerate(verified))
         evaluation = msgspec.structs.replace(an_evaluation(findings=findings), verification=runs)
-        policy = msgspec.structs.replace(_policy(), verification_count=len(verified))
-        decision = decide(_facts(stored("e1", evaluation), policy=policy))
+        policy = msgspec.structs.replace(policy_of(), verification_count=len(verified))
+        decision = decide(facts_of(stored("e1", evaluation), policy=policy))
         assert decision.allowed is all(result is Result.PASSED for result in (*results, *verified))
 
     results = st.lists(st.sampled_from(Result), max_size=3)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gitevals import hook
 from gitevals.cache import directory, folder
-from tests.conftest import Place, evals, with_task_branch
+from tests.conftest import Place, evals
 from tests.properties import ODD_BYTES, damaged, holds
 
 FEW = 4
@@ -32,18 +32,6 @@ def _answer(event: str, given: bytes, env: dict[str, str], *arguments: str) -> i
         os.environ.clear()
         os.environ.update(before)
         sys.stdin = inside
-
-
-@pytest.fixture
-def with_evil(a_guarded_project: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """A guarded project with a branch ``evil`` that nobody evaluated; this process stands in it, as a hook would."""
-    with_task_branch(a_guarded_project, start="main")
-    a_guarded_project.git("switch", "-q", "-c", "evil", "main")
-    a_guarded_project.commit({"evil": "1\n"}, "evil")
-    a_guarded_project.git("switch", "-q", "main")
-    monkeypatch.chdir(a_guarded_project.path)
-    monkeypatch.setenv("GIT_DIR", ".git")
-    return a_guarded_project
 
 
 @BOTH
