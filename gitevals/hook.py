@@ -123,30 +123,31 @@ def _judge(
     listing = refs.start(here, *protection.prefixes(named), *LEDGER_PATTERNS, *copies)
     first = wanted[0]
     started = None if first.new.startswith("ref:") else _start_log(here, first, pushed=pushed)
-    reader = here.start("cat-file", "--batch", piped=True)
-    with plumbing.PlumbingObjects(here, reader) as objects:
-        values = refs.finish(listing)
-        wanted = _spelled(named, wanted, values)
-        grounds = Grounds(
-            repo=here,
-            objects=objects,
-            evidence=Evidence(objects, ledgers(values), here.common_dir),
-            protected={ref: tip for ref, tip in values.items() if protection.matches(named, ref)},
-            copies=_copies(here, wanted, values),
-            catching_up=True,
-            now_seconds=time.time(),
-        )
-        decisions = []
-        for position, line in enumerate(wanted):
-            old = line.old if pushed else values.get(line.ref, here.zero)
-            log = started if position == 0 and started is not None and old != here.zero else None
-            decisions.append(_of_line(grounds, line, old, log))
+    try:
+        with plumbing.PlumbingObjects(here, here.start("cat-file", "--batch", piped=True)) as objects:
+            values = refs.finish(listing)
+            wanted = _spelled(named, wanted, values)
+            grounds = Grounds(
+                repo=here,
+                objects=objects,
+                evidence=Evidence(objects, ledgers(values), here.common_dir),
+                protected={ref: tip for ref, tip in values.items() if protection.matches(named, ref)},
+                copies=_copies(here, wanted, values),
+                catching_up=True,
+                now_seconds=time.time(),
+            )
+            decisions = []
+            for position, line in enumerate(wanted):
+                old = line.old if pushed else values.get(line.ref, here.zero)
+                log = started if position == 0 and started is not None and old != here.zero else None
+                decisions.append(_of_line(grounds, line, old, log))
+            if early and all(decision.allowed for decision in decisions):
+                return 0  # the transaction that follows is judged too, and says what is worth saying
+            return _concluded(here, grounds, decisions, pushed=pushed)
+    finally:
         if started is not None and started.stdout is not None:
             started.stdout.close()
             started.wait()
-        if early and all(decision.allowed for decision in decisions):
-            return 0  # the transaction that follows is judged too, and says what is worth saying
-        return _concluded(here, grounds, decisions, pushed=pushed)
 
 
 def _spelled(named: tuple[str, ...], wanted: list[Asked], known: Iterable[str] = ()) -> list[Asked]:

@@ -249,19 +249,34 @@ def a_project(
 
 
 @pytest.fixture
-def a_guarded_project(a_project: Place) -> Place:
+def a_guarded_project(
+    a_project: Place, mode: str, object_format: str, ref_format: str, tmp_path_factory: pytest.TempPathFactory
+) -> Place:
     """A project with the hooks in place."""
+
+    def make(place: Place) -> None:
+        shutil.copytree(a_project.path, place.path, symlinks=True, dirs_exist_ok=True)
+        _with_hooks(place)
+
+    key = ("guarded", object_format, ref_format, mode)
+    made = tmp_path_factory.getbasetemp() / "-".join(("made", *key))
+    _copied(key, a_project.path.with_name("guarded"), made, make)
+    shutil.rmtree(a_project.path)
+    a_project.path.with_name("guarded").rename(a_project.path)
+    return a_project
+
+
+def _with_hooks(place: Place) -> None:
     from gitevals.install import hooks
     from gitevals.session import session
 
     before = Path.cwd()
-    os.chdir(a_project.path)
+    os.chdir(place.path)
     try:
         with session() as here:
             hooks.install(here.repo, here.objects)
     finally:
         os.chdir(before)
-    return a_project
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-MANY = 600
+MANY = 300
 FEW_AND_MANY = pytest.mark.parametrize(
     "examples", [pytest.param(6, id="few"), pytest.param(MANY, id="many", marks=pytest.mark.slow)]
 )

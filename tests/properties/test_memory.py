@@ -20,7 +20,7 @@ EXTRA_LIMIT_KIB = 64 * 1024
 
 
 def _many(line: str, size: int) -> bytes:
-    return b"".join(line.encode().replace(b"N", b"%d" % number) for number in range(size // len(line)))
+    return b"".join(line.encode().replace(b"N", b"%d" % number) for number in range(size // len(line)))[:size]
 
 
 LINES: dict[str, Callable[[int], bytes]] = {
