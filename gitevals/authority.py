@@ -18,6 +18,13 @@ def remote_of(repo: Repo, ref: str | None) -> str:
     return found.pop("evals.remote", "") or next(iter(found.values()), "") or "origin"
 
 
+def head(repo: Repo) -> str | None:
+    """The branch, by its full name, that the authority's remote calls its HEAD, as far as this clone knows."""
+    place = f"{REMOTES}{remote_of(repo, None)}/"
+    name = repo.text("symbolic-ref", "--quiet", f"{place}HEAD", accept=(0, 1, 128))
+    return HEADS + name.removeprefix(place) if name.startswith(place) else None
+
+
 def copies(repo: Repo, names: Sequence[str]) -> dict[str, str]:
     """The authority's copy of each branch in ``names`` (full names), where there is one."""
     tracking = {f"{REMOTES}{remote_of(repo, name)}/{name.removeprefix(HEADS)}": name for name in names}

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gitevals import protection
+from gitevals import authority, protection
 from gitevals.authority import copies, remote_of
 from gitevals.config import PATH
 from gitevals.contracts.reading import BaseConfig, config_at
@@ -85,9 +85,9 @@ def _default_or_none(repo: Repo, objects: Objects) -> str | None:
 
 def _remote_head(repo: Repo) -> str | None:
     """The branch that a clone's remote calls its HEAD; in a bare repository, HEAD's own."""
-    name = repo.text("symbolic-ref", "--quiet", f"{REMOTES}{remote_of(repo, None)}/HEAD", accept=(0, 1, 128))
-    if name:
-        return HEADS + name.removeprefix(REMOTES).partition("/")[2]
+    named = authority.head(repo)
+    if named:
+        return named
     bare = repo.worktree is None and repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128))
     return bare or None
 

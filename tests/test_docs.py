@@ -17,7 +17,7 @@ from gitevals.cli.app import app
 from gitevals.evidence import reading
 from gitevals.git import ledger, locks, packs
 from gitevals.install import hookfindings
-from gitevals.install.locks import IN_USE_SECONDS
+from gitevals.install.leftovers import IN_USE_SECONDS
 from gitevals.model import record
 from gitevals.model.contract import Contract, Mode
 from gitevals.model.evaluation import Evaluation, Freeze, Reopen

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gitevals.git.ledger import locked
-from gitevals.install.locks import age, locks, unfinished
+from gitevals.install.leftovers import age, locks, unfinished
 from gitevals.session import session
 from tests.conftest import Place
 from tests.git import repo_of

@@ -14,10 +14,10 @@ from gitevals.evidence.reading import LEDGER_PATTERNS, LOGS
 from gitevals.git import refs, repo, scratch
 from gitevals.install import hookfindings, places
 from gitevals.install.finding import Finding, State
-from gitevals.install.locks import locks, unfinished
+from gitevals.install.leftovers import locks, unfinished
 from gitevals.install.probe import probe
 from gitevals.install.records import records
-from gitevals.install.repository import is_writable, repository
+from gitevals.install.repositoryfindings import is_writable, repository
 from gitevals.listing import task_ids
 from gitevals.model.task import check_task_id
 from gitevals.session import Session

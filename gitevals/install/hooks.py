@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from gitevals import protection
+from gitevals import authority, protection
 from gitevals.errors import BadInput
 from gitevals.git.objects import Objects
 from gitevals.git.repo import Repo
@@ -170,9 +170,8 @@ def _trust_to_be(repo: Repo, named: str = "") -> str:
     """The branch to trust from now on: ``named``, the remote's HEAD, the current; "" where one is chosen already."""
     if repo.setting("evals.trustBranch"):
         return ""
-    remote = repo.text("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD", accept=(0, 1, 128))
     current = repo.text("symbolic-ref", "--quiet", "HEAD", accept=(0, 1, 128))
-    name = named or remote.removeprefix("refs/remotes/origin/") or current.removeprefix(protection.HEADS)
+    name = named or (authority.head(repo) or current).removeprefix(protection.HEADS)
     if not name:
         raise BadInput("no branch is checked out", hint="`git config evals.trustBranch BRANCH` names the one to trust")
     return name

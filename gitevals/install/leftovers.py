@@ -10,7 +10,7 @@ from gitevals import cache
 from gitevals.errors import EvalsError
 from gitevals.evidence.reading import CONTRACTS, EVENTS, LOGS, NOTES
 from gitevals.git import ledger
-from gitevals.git import locks as standing_locks
+from gitevals.git import locks as git_locks
 from gitevals.git.locks import HINT, Lock
 from gitevals.install.finding import Finding, State
 from gitevals.session import Session
@@ -25,7 +25,7 @@ _CLEAN = "git evals doctor --clean"
 def locks(session: Session, *, clean: bool) -> list[Finding]:
     """Each lock file that nobody seems to hold; ``clean`` removes those of our own ledgers, never another's."""
     found = []
-    for lock in standing_locks.standing(session.repo):
+    for lock in git_locks.standing(session.repo):
         ours = lock.ref.startswith(_OURS)
         if lock.age_seconds < IN_USE_SECONDS:
             continue
@@ -44,7 +44,7 @@ def _left(lock: Lock, repair: str) -> Finding:
 def _removed(session: Session, lock: Lock) -> Finding:
     try:
         with ledger.locked(session.repo):
-            gone = standing_locks.make_way(session.repo, lock.ref, lambda: ledger.written(session.repo))
+            gone = git_locks.make_way(session.repo, lock.ref, lambda: ledger.written(session.repo))
     except EvalsError as error:
         return Finding(name="locks", state=State.PROBLEM, text=error.message, repair=error.hint)
     if not gone:
