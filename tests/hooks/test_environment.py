@@ -102,7 +102,7 @@ POOR = {
     "a directory that is gone":
         f'here=$PWD; mkdir ../gone; cd ../gone; rmdir ../gone; {MERGE.replace("merge", """-C "$here" merge""")} BRANCH',
     "tracing": f"GIT_TRACE=1 GIT_TRACE2=1 GIT_TRACE_SETUP=1 {MERGE} BRANCH",
-    "pathspecs and attributes": f"GIT_LITERAL_PATHSPECS=1 GIT_ATTR_SOURCE=nonexistent {MERGE} BRANCH",
+    "pathspecs and attributes": f"GIT_LITERAL_PATHSPECS=1 GIT_ATTR_SOURCE=main {MERGE} BRANCH",
     "another configuration file": f"GIT_CONFIG=/nonexistent GIT_TEMPLATE_DIR=/nonexistent {MERGE} BRANCH",
     "another replacement and a namespace": f"GIT_REPLACE_REF_BASE=refs/heads/ GIT_NAMESPACE=other {MERGE} BRANCH",
     "an object directory told from here": f"GIT_OBJECT_DIRECTORY=.git/objects {MERGE} BRANCH",
