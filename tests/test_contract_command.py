@@ -233,6 +233,7 @@ FEATURES = (
 )
 
 
+@pytest.mark.slow
 def test_a_report_ends_in_tally_verification_and_features_in_every_form(a_project: Place) -> None:
     place = a_project
     place.commit(

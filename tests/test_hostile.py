@@ -218,6 +218,7 @@ def test_an_interpreter_that_cannot_import_us_refuses_with_the_repair(a_guarded_
 
 
 @pytest.mark.parametrize("damage", ["file", "directories"])
+@pytest.mark.slow
 def test_side_files_that_cannot_be_used_cost_time_and_nothing_else(damage: str, a_guarded_project: Place) -> None:
     side = a_guarded_project.path / ".git" / "git-evals"
     shutil.rmtree(side)

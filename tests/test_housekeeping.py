@@ -179,6 +179,7 @@ def test_a_lost_interpreter_refuses_protected_branches_and_lets_the_rest_pass(a_
         a_guarded_project.git("update-ref", f"refs/heads/free{len(interpreter)}", "task/42")
 
 
+@pytest.mark.slow
 def test_the_list_follows_the_trust_branch(a_guarded_project: Place) -> None:
     a_guarded_project.git("switch", "-q", "-c", "widen")
     config = (a_guarded_project.path / ".gitevals.yaml").read_text()

@@ -70,6 +70,7 @@ def test_a_flaky_pass_is_refused_until_the_change_is_another(a_project: Place) -
     place.git("merge", "-q", "task/42")
 
 
+@pytest.mark.slow
 def test_a_change_that_failed_too_often_is_not_tried_again(a_project: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place = limited(a_project, "max_tries: 2")
     assert tried(place, "failed", "inconclusive", "failed") == [1, 3, 1]

@@ -74,6 +74,7 @@ def test_an_outcome_decides_by_mode_what_enters(
     assert _merge(a_guarded_project, task) is enters
 
 
+@pytest.mark.slow
 def test_the_last_run_that_saw_the_others_decides(a_guarded_project: Place) -> None:
     _branch(a_guarded_project, "42", "unrelated")
     assert evals(a_guarded_project, "run", "42").code == 1

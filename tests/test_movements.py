@@ -127,6 +127,7 @@ def test_two_tasks_run_together_are_integrated_once_and_recorded_apart(a_guarded
     a_guarded_project.git("merge", "-q", "both")
 
 
+@pytest.mark.slow
 def test_several_steps_at_once_are_each_covered_or_spanned_by_one_evaluation(a_guarded_project: Place) -> None:
     base = a_guarded_project.git("rev-parse", "main")
     a_guarded_project.git("switch", "-q", "-c", "steps", "main")
@@ -201,6 +202,7 @@ def test_a_failed_verification_refuses_in_every_mode(a_guarded_project: Place) -
 
 
 @pytest.mark.parametrize("mode", ["observe", "off"])
+@pytest.mark.slow
 def test_a_failed_verification_refuses_in_lenient_modes_and_nothing_else_does(a_guarded_project: Place) -> None:
     with_task_branch(a_guarded_project)
     a_guarded_project.git("merge", "-q", "task/42")

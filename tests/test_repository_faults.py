@@ -137,6 +137,7 @@ def read_only(a_story: Place, tmp_path: Path) -> Iterator[Place]:
         subprocess.run(["umount", str(mount)], check=True)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_can_be_read(read_only: Place) -> None:
     for command in READING:
         done(read_only, *command)

@@ -140,6 +140,7 @@ def test_a_command_that_does_not_tell_is_no_empty_text(
     assert (answer.code, "did not tell" in answer.err) == (3, True), answer
 
 
+@pytest.mark.slow
 def test_an_issue_is_compared_by_commands_and_taken_as_frozen_by_the_gate(a_project_told_by_gh: Place, gh: Gh) -> None:
     place = a_project_told_by_gh
     with_task_branch(place)
@@ -237,6 +238,7 @@ def test_a_file_is_read_with_care_and_so_is_a_pipe(a_project: Place, monkeypatch
         "ls-tree", "-r", "--name-only", "refs/evals/contracts/tester").split("\n")} == {"7", "8"}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_task_that_was_frozen_from_a_file_passes_every_gate(a_guarded_project: Place) -> None:
     place = a_guarded_project
     text = TASK.format(task="7")

@@ -46,6 +46,7 @@ def a_crowded_project(a_project: Place) -> Place:
     return a_project
 
 
+@pytest.mark.slow
 def test_every_task_has_a_row_and_one_that_cannot_be_read_hides_no_other(a_crowded_project: Place) -> None:
     found = rows(a_crowded_project)
     assert set(found) == {"42", "43", "44", "45", LONG, *ODD}

@@ -161,6 +161,7 @@ def move_foreign(place: Place, edit: Adding) -> None:
 
 
 @EVERY_STORE
+@pytest.mark.slow
 def test_foreign_processes_racing_for_the_ref_lose_us_nothing(a_repo: Place, using: Implementation) -> None:
     # The other program swaps with the old value as we do, and knows of no lock.
     foreign = r"""
@@ -216,6 +217,7 @@ def touched(lock: Path, ended: threading.Event) -> None:
         os.utime(lock)
 
 
+@pytest.mark.slow
 def test_a_lock_that_changes_all_the_time_is_left_alone_and_named(
     a_repo: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -422,6 +424,7 @@ def test_half_a_line_that_a_killed_writer_left_spoils_no_other(a_repo: Place) ->
     assert {tip, "f" * 40} <= ledger.written(repo)
 
 
+@pytest.mark.slow
 def test_a_race_that_is_never_won_ends(a_repo: Place) -> None:
     repo = repo_of(a_repo)
     calls: list[str | None] = []
