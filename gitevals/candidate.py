@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from gitevals import recovery
+from gitevals import running
 from gitevals.git.repo import Repo
 
 # Fixed, so that judging the same change twice makes one object.
@@ -19,7 +19,7 @@ _IDENTITY = {
 
 def typed() -> tuple[str, ...]:
     """The git command that runs this hook, from its sub-command on; nothing if it is unseen."""
-    return recovery.running_command(os.getppid()).words
+    return running.running_command(os.getppid()).words
 
 
 def heads_under_way(repo: Repo) -> list[str]:

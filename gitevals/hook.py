@@ -214,7 +214,7 @@ def _concluded(here: repo.Repo, grounds: Grounds, decisions: list[Decision], *, 
 
 def _advice(here: repo.Repo, grounds: Grounds, refused: Decision) -> list[str]:
     """What takes back the traces of the refused command, or what there is to know of them."""
-    from gitevals import recovery
+    from gitevals import recovery, running
     from gitevals.report import text
 
     try:
@@ -224,7 +224,7 @@ def _advice(here: repo.Repo, grounds: Grounds, refused: Decision) -> list[str]:
             new=refused.new,
             parent_count=len(_parents(grounds, refused.new)),
         )
-        found = recovery.advice(stopped, os.environ, recovery.running_command(os.getppid()))
+        found = recovery.advice(stopped, os.environ, running.running_command(os.getppid()))
     except EvalsError:
         return []
     told = {"undo": found.undo, "left": found.left}

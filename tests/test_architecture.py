@@ -12,7 +12,7 @@ ORDER = (
     "__init__", "errors", "model", "git", "supervise", "process", "redact", "cache", "yamltree", "markdown",
     "lookalikes", "tasks", "commands", "config", "configfile", "evidence", "contracts", "authority", "protection",
     "targets", "session", "integrate", "evaluate", "undo", "spans", "gate", "verify", "merge", "audit", "status",
-    "listing", "journal", "recovery", "candidate", "install", "demo", "report", "hook", "cli", "__main__",
+    "listing", "journal", "running", "recovery", "candidate", "install", "demo", "report", "hook", "cli", "__main__",
 )  # fmt: skip
 
 DOORS = {

@@ -9,7 +9,8 @@ import pytest
 
 from gitevals import recovery
 from gitevals.git.repo import discover
-from gitevals.recovery import Advice, Running, Stopped
+from gitevals.recovery import Advice, Stopped
+from gitevals.running import Running
 from tests.conftest import Place, evals
 
 # What the user has under way that the command has nothing to do with.
@@ -180,7 +181,7 @@ LOOK = """#!/bin/sh
 [ "$1" = prepared ] && exec '{python}' -c '
 import os, sys
 sys.path.append("{root}")
-from gitevals.recovery import running_command
+from gitevals.running import running_command
 print(*(running_command(os.getppid(), proc=proc).words for proc in ("/proc", "/nowhere")), sep="|")
 '
 :
