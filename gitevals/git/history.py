@@ -8,6 +8,7 @@ from gitevals.errors import GitFailed
 from gitevals.git.repo import Repo
 from gitevals.git.run import Started
 
+_UNREADABLE = "`git fetch` brings what is missing, `git fsck` finds damage"
 # What counts as a trailer must not hang on anybody's configuration.
 SETTLED = ("-c", "trailer.separators=:", "-c", "core.commentChar=#")
 
@@ -50,7 +51,8 @@ def finish_divergence(started: Started) -> Divergence:
     """The answer of a question that was started; raises `GitFailed` if git could not tell."""
     output, _ = started.communicate()
     if started.returncode != 0:
-        raise GitFailed("git log failed: a commit of the movement cannot be read", status=started.returncode)
+        said = "git log failed: a commit of the movement cannot be read"
+        raise GitFailed(said, status=started.returncode, hint=_UNREADABLE)
     return parse_divergence(output)
 
 
@@ -102,8 +104,7 @@ def changed_paths(repo: Repo, old: str, new: str) -> dict[str, str]:
     try:
         fields = repo.run(*asked).stdout.decode("utf-8", "surrogateescape").split("\0")
     except GitFailed as error:
-        hint = "`git fetch` brings what is missing, `git fsck` finds damage"
-        raise GitFailed(error.message, status=error.status, stderr=error.stderr, hint=hint) from error
+        raise GitFailed(error.message, status=error.status, stderr=error.stderr, hint=_UNREADABLE) from error
     return {path: told.split()[1] for told, path in zip(fields[::2], fields[1::2], strict=False) if path}
 
 

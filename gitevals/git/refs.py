@@ -117,6 +117,7 @@ def finish(started: Started) -> dict[str, str]:
     """The listing that was started: id by full name."""
     output, _ = started.communicate()
     if started.returncode != 0:
-        raise GitFailed("git for-each-ref failed: the refs cannot be read", status=started.returncode)
+        hint = "look for damage with `git fsck`"
+        raise GitFailed("git for-each-ref failed: the refs cannot be read", status=started.returncode, hint=hint)
     lines = output.decode("utf-8", "surrogateescape").rstrip("\n").split("\n") if output else []
     return {name: value for value, _, name in (line.partition(" ") for line in lines)}
