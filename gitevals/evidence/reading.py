@@ -8,7 +8,7 @@ import msgspec
 from gitevals import cache
 from gitevals.git import notes, refs, trees
 from gitevals.git.ledger import FIRST_LINE
-from gitevals.git.objects import Objects, read
+from gitevals.git.objects import GitObject, Objects, read
 from gitevals.git.repo import Repo
 from gitevals.model import contract as contracts
 from gitevals.model import record
@@ -26,6 +26,7 @@ NOTE_LIMIT_BYTES = 32 * 1024 * 1024
 CONTENT_LIMIT_BYTES = 4 * 1024 * 1024
 FAULTS_LIMIT = 100  # of one ledger, kept one by one
 READ_AT_ONCE = 64  # objects that are in memory together
+CONTENTS_AT_ONCE = 8
 LEDGER_PATTERNS = (NOTES, NOTES_REMOTE, CONTRACTS, EVENTS, FAMILIES_REMOTE)
 
 
@@ -139,9 +140,8 @@ class Evidence:
         return self._contents[task, digest]
 
     def _content(self, task: str, digest: str) -> contracts.Contract | None:
-        for tip in self.ledgers.contracts.values():
-            found = read(self.objects, f"{tip}:{task}/{digest}/contract.json", limit_bytes=CONTENT_LIMIT_BYTES)
-            if found is not None and record.identify(found.body) == digest:
+        for found in self._kept(f"{task}/{digest}/contract.json"):
+            if record.identify(found.body) == digest:
                 try:
                     return contracts.decode(found.body)
                 except (msgspec.MsgspecError, RecursionError, UnicodeError):
@@ -150,10 +150,15 @@ class Evidence:
 
     def text(self, task: str, digest: str) -> bytes | None:
         """The text that a stored contract was read from, for people; what binds is the contract."""
-        names = [f"{tip}:{task}/{digest}/task.md" for tip in self.ledgers.contracts.values()]
-        found = (read(self.objects, name, limit_bytes=CONTENT_LIMIT_BYTES) for name in names)
-        texts = (text.body for text in found if text is not None and text.kind == "blob")
-        return next((text for text in texts if len(text) <= CONTENT_LIMIT_BYTES), None)
+        return next((found.body for found in self._kept(f"{task}/{digest}/task.md")), None)
+
+    def _kept(self, path: str) -> Iterator[GitObject]:
+        """The file at ``path`` of each contracts ledger that has one which is not too large to be read."""
+        names = iter([f"{tip}:{path}" for tip in self.ledgers.contracts.values()])
+        while some := list(itertools.islice(names, CONTENTS_AT_ONCE)):
+            for found in self.objects.read_many(some, limit_bytes=CONTENT_LIMIT_BYTES):
+                if found is not None and found.kind == "blob" and len(found.body) <= CONTENT_LIMIT_BYTES:
+                    yield found
 
     def reopens(self, task: str) -> list[Reopen]:
         """Every reopening of ``task``."""

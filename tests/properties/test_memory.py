@@ -175,3 +175,17 @@ def test_what_is_larger_than_any_note_may_be_is_one_fault_and_hides_no_other(
     assert msgspec.json.decode(shown.out)["task"] == "42"
     assert shown.err.count("is skipped") == 2, "one for the commit, one for its tree"
     assert "all of refs/notes/evals/evil" in shown.err
+
+
+@pytest.mark.slow
+def test_a_note_that_nobody_would_read_is_not_written(a_project: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = with_task_branch(a_project)
+    assert evals(a_project, "run", "42").code == 0
+    tip = a_project.git("rev-parse", "refs/notes/evals/tester")
+    size = len(a_project.git("notes", "--ref=evals/tester", "show", head))
+    monkeypatch.setattr("gitevals.evidence.writing.NOTE_LIMIT_BYTES", size + 100)
+    refused = evals(a_project, "run", "42", "--force")
+    assert refused.code == 2
+    assert "which nobody reads" in refused.err
+    assert "hint: make another commit" in refused.err
+    assert a_project.git("rev-parse", "refs/notes/evals/tester") == tip
