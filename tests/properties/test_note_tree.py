@@ -89,7 +89,17 @@ def test_a_note_tree_of_mixed_depths_says_what_a_dictionary_says(
         holds(law, st.dictionaries(st.sampled_from(sorted(names)), place, max_size=8), examples=examples)
 
 
-def test_few_objects_that_stand_for_very_many_notes_are_walked_through_once(a_repo: Place) -> None:
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"], indirect=True)
+def test_notes_that_end_in_the_same_digits_are_told_apart_however_deep_they_stand(a_repo: Place) -> None:
+    blob = a_repo.git("rev-parse", "HEAD:README")
+    digits = len(repo_of(a_repo).zero)
+    names = [first * (digits // 2 - 1) + "7f" for first in ("ab", "cd", "ef")]
+    with opened(repo_of(a_repo)) as objects:
+        tree = trees.edit(objects, None, {_at_depth(name, digits // 2 - 1): blob for name in names})
+        assert list(notes.all_notes(objects, tree)) == [(name, blob) for name in names]
+
+
+def test_few_objects_that_stand_for_very_many_notes_are_soon_walked_through(a_repo: Place) -> None:
     blob = a_repo.git("rev-parse", "HEAD:README")
     with opened(repo_of(a_repo)) as objects:
         below = [Entry("100644", f"{number:02x}", blob) for number in range(256)]
